@@ -1,0 +1,53 @@
+# On a fresh machine with Python 3.11 or newer, git and make, every target installs what it needs into .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-all lint format bench readme clean
+
+demo: .venv/core ## the main job, on a recorded session
+	$(BIN)/ecm-rules run fixtures/transcripts/02_claude_compact_boundary.jsonl
+
+test: .venv/dev ## every test
+	$(BIN)/python -m pytest
+
+test-all: test ## and the same on every other supported Python that is here
+	@for version in 3.11 3.12 3.13 3.14; do \
+	  python=$$(command -v python$$version) && $$python -c '' 2>/dev/null || continue; \
+	  $(BIN)/python -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] == '$$version')" || continue; \
+	  echo "python$$version"; \
+	  $$python -m venv .venv/$$version && .venv/$$version/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' \
+	    && .venv/$$version/bin/python -m pytest || exit 1; \
+	done
+
+lint: .venv/dev ## style, types, floors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/bench ## side by side with peers; see bench/README.md
+	@for script in bench/decide.py bench/hook.py bench/load.py; do $(BIN)/python $$script $(ARGS) || exit 1; done
+
+readme: .venv/core ## the tables of README.md, from the tables
+	$(BIN)/python docs/render_readme.py
+
+clean:
+	rm -rf .venv dist build
+
+.venv/core: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) -e .
+	touch $@
+
+.venv/dev: .venv/core
+	$(PIP) -e '.[dev]'
+	touch $@
+
+.venv/bench: .venv/core
+	$(PIP) -e '.[bench]'
+	touch $@

@@ -1,0 +1,125 @@
+"""The evaluator that adapters embed: a decision table, resolved, compiled and ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from ecm_rules.engine import codegen, program
+from ecm_rules.engine.compile import Program, compile_table
+from ecm_rules.engine.verdict import Outcome, Verdict
+from ecm_rules.tables import load
+from ecm_rules.tables.models import Table
+
+
+@attrs.frozen
+class TestSeen:
+    """A test of a row on one snapshot: the value it saw (None where missing) and whether it held."""
+
+    signal: str
+    operator: str
+    constant: Any
+    value: Any
+    missing: bool
+    held: bool
+
+    __test__ = False  # not a test case of pytest's
+
+
+@attrs.frozen
+class RowSeen:
+    """A row on one snapshot. `fired` is true of the first row whose every test held."""
+
+    id: str
+    operation: str
+    tests: tuple[TestSeen, ...]
+    held: bool
+    fired: bool
+
+
+@attrs.frozen(eq=False)
+class Policy:
+    """A decision table with its vocabulary and its project's layer. Built by `load_policy` and `load_table`.
+
+    `rule_for(snapshot, role="orchestrator")` is the bare row: its id, or None where no row holds. Nothing is
+    allocated, and what is faulty counts as missing without a word.
+    """
+
+    table: Table
+    program: Program
+    rule_for: codegen.RuleFor
+    _evaluate: codegen.Evaluate
+    _outcomes: Mapping[str, tuple[Outcome, ...]]
+
+    @classmethod
+    def of(cls, table: Table) -> Policy:
+        built = compile_table(table)
+        rule_for, evaluate = codegen.build(built)
+        return cls(table, built, rule_for, evaluate, {role: _outcomes(built, role) for role in program.ROLES})
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the program's canonical JSON."""
+        return str(self.program["digest"])
+
+    def decide(self, snapshot: Any, role: str = "orchestrator") -> Verdict:
+        """The verdict on a snapshot: a dict as `json.loads` gives it, or None where there is none. DESIGN.md §4.
+
+        Never raises on a JSON value: what is mistyped, not finite or out of range counts as missing and is named in
+        `degraded`. Raises ValueError for a role that is neither orchestrator nor subagent.
+        """
+        found = self._evaluate(snapshot, role)
+        if found is None:
+            return Verdict.from_dict(program.decide(self.program, snapshot, role))
+        row, values, absent = found
+        return Verdict(self._outcomes[role][row], values, absent)
+
+    def trace(self, snapshot: Any, role: str = "orchestrator") -> tuple[RowSeen, ...]:
+        """Every row in order, with the value that each of its tests saw and whether it held. Raises as `decide`."""
+        values, missing, _ = program.read(self.program, snapshot, role)
+        seen: list[RowSeen] = []
+        for row in self.program["rows"]:
+            tests = tuple(
+                TestSeen(
+                    name,
+                    operator,
+                    constant,
+                    values[name],
+                    name in missing,
+                    program.holds(operator, values[name], name in missing, constant),
+                )
+                for name, operator, constant in row["when"]
+            )
+            held = all(test.held for test in tests)
+            seen.append(RowSeen(row["id"], row["operation"], tests, held, held and not any(r.fired for r in seen)))
+        return tuple(seen)
+
+
+def load_policy(path: str | None = None, *, project: str | None = ".") -> Policy:
+    """The context policy: the shipped one, or the one at `path`; with the layer of the project in the folder `project`
+    where its eidolons.yaml opts in (None: no project).
+
+    Raises EcmError with every finding, located, where a table does not load.
+    """
+    return Policy.of(load.load(path or "context-policy", project))
+
+
+def load_table(name: str, *, project: str | None = ".") -> Policy:
+    """Any decision table, by a shipped one's name (`lateral-signals`) or by path, used as a policy is.
+
+    Raises EcmError as `load_policy` does.
+    """
+    return Policy.of(load.load(name, project))
+
+
+def _outcomes(built: Program, role: str) -> tuple[Outcome, ...]:
+    names = tuple(declared["name"] for declared in (*built["fields"], *built["signals"]))
+    remap = built["remap"].get(role, {})
+    outcomes = []
+    for row in built["rows"]:
+        operation = remap.get(row["operation"], row["operation"])
+        steps = tuple(built["steps"].get(operation, ()))
+        outcomes.append(Outcome(row["id"], operation, row["operation"], role, steps, built["digest"], names))
+    return tuple(outcomes)

@@ -1,0 +1,1 @@
+"""What the agents' own clients call. `hook` is the hot path."""

@@ -1,0 +1,87 @@
+"""The programs of a project as plain JSON beside its state, so that a prompt reads no YAML. Part of the runtime ring.
+
+The key is a hash over the version and the content of every file that the programs come from: the cache is current, or
+it is built anew. It is data, never code; whatever is not exactly what `build` writes is ignored.
+"""
+
+import json
+import os
+
+from ecm_rules import __version__
+from ecm_rules.kernel import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FILE = ".eidolons/.context/programs.json"
+PROJECT_FILES = ("eidolons.yaml", ".eidolons/ecm.yaml")
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SHIPPED = ("roster/context-policy.yaml", "rules/signals.yaml", "rules/operations.yaml", "rules/hosts.yaml")
+
+
+def programs(project: str) -> "dict[str, Any] | None":
+    """{"key", "enabled", "audit", "budget_tokens", "program", "hosts", "models"} of a project, None where it has not
+    opted in. Raises what `build` raises.
+    """
+    context = _content(os.path.join(project, PROJECT_FILES[0]))
+    if context is None or b"context" not in context:
+        return None
+    key = _key(project)
+    found = _read(os.path.join(project, FILE), key)
+    if found is None:
+        found = build(project, key)
+    return found if found["enabled"] else None
+
+
+def build(project: str, key: str) -> "dict[str, Any]":
+    """Read the tables and write the cache; a cache that cannot be written is done without. Raises EcmError."""
+    # The whole of YAML and Cerberus, once after each change of a table.
+    from ecm_rules.engine.policy import load_policy
+    from ecm_rules.tables.hosts import load_hosts
+
+    policy = load_policy(project=project)
+    table = policy.table
+    found = {
+        "key": key,
+        "enabled": table.enabled,
+        "audit": dict(table.audit),
+        "budget_tokens": table.budget_tokens,
+        "program": policy.program,
+        **load_hosts(),
+    }
+    try:
+        files.replace(files.place(project, FILE), json.dumps(found).encode("ascii"))
+    except OSError:
+        pass
+    return found
+
+
+def _key(project: str) -> str:
+    # Python's own BLAKE2, without hashlib and the OpenSSL behind it.
+    from _blake2 import blake2b
+
+    folder = os.path.join(_ROOT, "_data") if os.path.isdir(os.path.join(_ROOT, "_data")) else os.path.dirname(_ROOT)
+    digest = blake2b(__version__.encode(), digest_size=16)
+    for path in (
+        *(os.path.join(folder, name) for name in _SHIPPED),
+        *(os.path.join(project, name) for name in PROJECT_FILES),
+    ):
+        content = _content(path)
+        digest.update(b"-" if content is None else b"%d:" % len(content) + content)
+    return digest.hexdigest()
+
+
+def _content(path: str) -> "bytes | None":
+    try:
+        return files.read(path)
+    except OSError:
+        return None
+
+
+def _read(path: str, key: str) -> "dict[str, Any] | None":
+    try:
+        found = json.loads(files.read(path))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if found.__class__ is dict and found.get("key") == key else None

@@ -1,0 +1,38 @@
+"""A verdict as the verbs print it and the policy log keeps it. Part of the runtime ring."""
+
+import json
+
+from ecm_rules.kernel import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# What the drop-in verb answers where no table can be read: nothing escalates.
+NO_TABLE = {
+    "rule": "P7",
+    "operation": "continue",
+    "raw_operation": "continue",
+    "zone": "unknown",
+    "compaction_count": 0,
+    "tool_result_share_est": 0,
+    "budget_ceiling_set": False,
+    "budget_spent_gte_ceiling": False,
+}
+
+
+def answer(program: "dict[str, Any]", verdict: "dict[str, Any]") -> "dict[str, Any]":
+    """The JSON of `eidolons context policy` for a verdict of `engine.program.decide`, and what we add to it."""
+    signals = verdict["signals"]
+    told = {key: verdict[key] for key in ("rule", "operation", "raw_operation")}
+    told.update((f["path"][0], signals[f["name"]]) for f in program["fields"] if len(f.get("path", ())) == 1)
+    told.update((s["name"], bool(signals[s["name"]])) for s in program["signals"] if s["type"] == "boolean")
+    told["subagent"] = verdict["role"] == "subagent"
+    told.update((key, verdict[key]) for key in ("steps", "signals", "missing", "degraded", "digest"))
+    return told
+
+
+def record(project: str, log: str, told: "dict[str, Any]", session: "str | None", now: str) -> None:
+    """Append a line to the policy log: the answer, with who asked and when. Raises OSError."""
+    entry = {**told, "session_id": session, "evaluated_at": now}
+    files.append(files.place(project, log), json.dumps(entry, separators=(",", ":")).encode("ascii"))

@@ -1,0 +1,109 @@
+"""Policy vectors: language-neutral data that says what a policy must decide, and the one runner for it.
+
+A vector is a line of JSON: `{"meter", "subagent", "expect": {"rule", "operation", "raw_operation"}}`, or a hostile one
+with the meter as a file (`raw`, `raw_base64`, `gen`), `recommended` (with `degraded`: paths) and `accept_rules`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from ecm_rules.engine import program
+from ecm_rules.engine.policy import Policy
+from ecm_rules.kernel import meter
+
+_COMPARED = ("rule", "operation", "raw_operation", "degraded")
+
+
+@attrs.frozen
+class Result:
+    """One vector: whether it passed, and otherwise what was given, expected and seen."""
+
+    name: str
+    passed: bool
+    contested: bool
+    given: str
+    expected: str
+    seen: str
+
+
+def run_policy(policy: Policy, path: str) -> Iterator[Result]:
+    """Run the vectors of a file. Raises OSError or ValueError where it is no file of vectors."""
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                vector = json.loads(line)
+                if not isinstance(vector, dict) or not isinstance(
+                    vector.get("expect", vector.get("recommended")), dict
+                ):
+                    raise ValueError(f"line {number} is no vector: it has neither `expect` nor `recommended`")
+                yield _run(policy, vector, f"line {number}")
+
+
+def _run(policy: Policy, vector: dict[str, Any], name: str) -> Result:
+    role = program.ROLES[1] if vector.get("subagent") else program.ROLES[0]
+    verdict = policy.decide(_snapshot(vector), role).to_dict()
+    seen = {**verdict, "degraded": sorted(d["path"] for d in verdict["degraded"])}
+    wanted = vector.get("expect") or vector["recommended"]
+    wanted = {key: sorted(value) if key == "degraded" else value for key, value in wanted.items() if key in _COMPARED}
+    shown = {key: seen[key] for key in wanted}
+    # Where another row is as good, what it names as degraded is its own affair.
+    passed = shown == wanted or (seen["rule"] != wanted["rule"] and seen["rule"] in vector.get("accept_rules", ()))
+    given = {key: vector[key] for key in ("meter", "raw", "raw_base64", "gen") if key in vector}
+    return Result(
+        str(vector.get("name", name)),
+        passed,
+        vector.get("contested") is True,
+        f"{json.dumps(given)[:300]} as {role}",
+        json.dumps(wanted),
+        json.dumps(shown),
+    )
+
+
+def _snapshot(vector: dict[str, Any]) -> Any:
+    if "meter" in vector:
+        return vector["meter"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "meter.json")
+        special = vector.get("gen", {}).get("special")
+        if special:
+            path = _special(special, path)
+        else:
+            with open(path, "wb") as file:
+                file.write(_content(vector))
+        return meter.load(path)
+
+
+def _content(vector: dict[str, Any]) -> bytes:
+    if "raw" in vector:
+        return str(vector["raw"]).encode("utf-8", "surrogatepass")
+    if "raw_base64" in vector:
+        return base64.b64decode(vector["raw_base64"])
+    return "".join(text * times for text, times in vector["gen"]["parts"]).encode("utf-8")
+
+
+def _special(kind: str, path: str) -> str:
+    match kind:
+        case "missing":
+            return path
+        case "directory":
+            os.mkdir(path)
+        case "fifo":
+            os.mkfifo(path)
+        case "dangling symlink":
+            os.symlink(path + ".nowhere", path)
+        case "endless device":
+            return "/dev/zero"
+        case _:
+            raise ValueError(f"unknown special file {kind!r}")
+    return path
+
+
+RUNNERS: dict[str, Callable[[Policy, str], Iterator[Result]]] = {"policy": run_policy}

@@ -1,0 +1,118 @@
+"""Files that are read and written beside a session: they survive crashes, crowds and hostile names. DESIGN.md §7.
+
+Part of the runtime ring: `os`, `stat` and `time` only. Every function raises OSError where the file system, or this
+module's caution, says no; nothing is half written then.
+"""
+
+import os
+import stat
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+MAX_BYTES = 1 << 20
+_LOCK_TRIES = 50
+_LOCK_PAUSE = 0.001
+
+
+def read(path: str, limit: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes. Never blocks on a pipe or reads a device."""
+    with open_regular(path) as stream:
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(f"more than {limit} bytes")
+    return data
+
+
+def open_regular(path: str) -> "BufferedReader":
+    """A binary stream of a regular file; a pipe without a writer or an endless device is refused, not waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError("no regular file")
+    return open(handle, "rb")
+
+
+def place(project: str, relative: str) -> str:
+    """The absolute path of a state file, with its folder made (0700). Refuses to leave the project or follow a link."""
+    parts = relative.replace("\\", "/").split("/")
+    if os.path.isabs(relative) or ".." in parts or "\0" in relative:
+        raise OSError(f"{relative!r} leaves the project")
+    path = os.path.abspath(project)
+    for part in parts[:-1]:
+        path = os.path.join(path, part)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            if os.path.islink(path):
+                raise OSError(f"{path} is a symbolic link") from None
+    return os.path.join(path, parts[-1])
+
+
+def session_name(session: str) -> str:
+    """A session id as a part of a file name: itself where it is harmless, else a hash of it."""
+    harmless = session.isascii() and 0 < len(session) <= 128 and session.replace("_", "").replace("-", "").isalnum()
+    if harmless:
+        return session
+    from hashlib import sha256
+
+    return "h-" + sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def replace(path: str, data: bytes) -> None:
+    """Write `data` in the place of the file, at once: a reader sees the old or the new, a crash leaves one of them."""
+    _refuse_link(path)
+    temporary = f"{path}.{os.urandom(8).hex()}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            _write(handle, data)
+        finally:
+            os.close(handle)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def append(path: str, line: bytes) -> None:
+    """Append one line (no newline in it): a single write under a lock. A torn last line is closed first."""
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("no regular file")
+        _lock(handle)
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        try:
+            _write(handle, (b"\n" if torn else b"") + line + b"\n")
+        except OSError:
+            os.ftruncate(handle, size)  # a full disk took a part of it
+            raise
+    finally:
+        os.close(handle)
+
+
+def _write(handle: int, data: bytes) -> None:
+    if os.write(handle, data) != len(data):
+        raise OSError("the disk is full")
+
+
+def _lock(handle: int) -> None:
+    """The lock of a log, or none after 50 ms: a writer that was stopped must not stop the others."""
+    for _ in range(_LOCK_TRIES):
+        try:
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.lockf(handle, os.F_TLOCK, 0)
+            return
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE)
+        except OSError:
+            return
+
+
+def _refuse_link(path: str) -> None:
+    if os.path.islink(path):
+        raise OSError(f"{path} is a symbolic link")

@@ -1,0 +1,129 @@
+"""The meter: what is known of a session's window, as the policy reads it. DESIGN.md §6, RULINGS ECM 1 to 5.
+
+Part of the runtime ring.
+"""
+
+import json
+import time
+
+from ecm_rules.engine.program import Unreadable
+from ecm_rules.kernel import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_BOM = b"\xef\xbb\xbf"
+_HUGE = float("inf")
+
+
+def load(path: str) -> "dict[str, Any] | Unreadable | None":
+    """The snapshot in a meter's file: a dict, None where there is no file, or Unreadable with the reason."""
+    try:
+        return parse(files.read(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return Unreadable(
+            f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else "cannot be read"
+        )
+
+
+def parse(data: bytes, limit: int = files.MAX_BYTES) -> "dict[str, Any] | Unreadable":
+    """The snapshot in the bytes of a meter: a dict, or Unreadable for what is not exactly one JSON object."""
+    if len(data) > limit:
+        return Unreadable(f"found more than {limit} bytes, expected one JSON object")
+    try:
+        # Python's own codec for this would be one more import.
+        text = data[3 if data.startswith(_BOM) else 0 :].decode("utf-8")
+    except UnicodeDecodeError:
+        return Unreadable("found bytes that are not UTF-8, expected one JSON object")
+    if not text.strip():
+        return Unreadable("found nothing, expected one JSON object")
+    try:
+        found = _loads(text)
+    except RecursionError:
+        return Unreadable("found nesting too deep to read, expected one JSON object")
+    except ValueError:
+        return Unreadable("found no JSON, or more than one document, expected one JSON object")
+    if found.__class__ is not dict:
+        kind = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(
+            found.__class__, "a number"
+        )
+        return Unreadable(f"found {kind}, expected one JSON object")
+    return found
+
+
+def zone(zones: "Mapping[str, float]", utilization: "float | None") -> str:
+    """The zone of a utilization (0 to 1, None unknown): thresholds are inclusive below."""
+    if utilization is None:
+        return "unknown"
+    name, at = "green", -1.0
+    for candidate, threshold in zones.items():
+        if at < threshold <= utilization:
+            name, at = candidate, threshold
+    return name
+
+
+def compose(
+    program: "dict[str, Any]",
+    session: "str | None",
+    used: "int | None",
+    window: "float | None",
+    source: str,
+    basis: str,
+    *,
+    share: "float | None" = None,
+    compactions: int = 0,
+    ceiling: "int | None" = None,
+    spent: "float | None" = None,
+) -> "dict[str, Any]":
+    """A meter of the upstream shape, with the additive key `basis`.
+
+    used: tokens in the window, None unknown. window: its size in tokens, None unknown. source: `host`,
+    `transcript_heuristic` or `unknown`. basis: what the number was read from. More tokens than the window holds is a
+    contradiction, and makes the reading unknown.
+    """
+    utilization = None
+    if used is not None and window and used <= window:
+        utilization = round(used / window, 6)
+    elif used is not None and window:
+        basis = f"contradiction: {used} tokens used, {window} in the window"
+    elif used is not None:
+        basis = f"{basis}; window unknown"
+    return {
+        "ecm_version": program["version"],
+        "session_id": session,
+        "window_tokens": window,
+        "used_tokens_est": used if utilization is not None else None,
+        "utilization": utilization,
+        "estimate_source": source if utilization is not None else "unknown",
+        "basis": basis,
+        "zone": zone(program["zones"], utilization),
+        "tool_result_share_est": share,
+        "compaction_count": compactions,
+        "budget": {"ceiling_tokens": ceiling, "spent_tokens_est": spent},
+        "updated_at": now(),
+    }
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _loads(text: str) -> "Any":
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # An integer of more digits than Python converts: too large for any field, and no reason to lose the others.
+        return json.loads(
+            text, parse_constant=_no_constant, parse_int=lambda digits: int(digits) if len(digits) < 400 else _HUGE
+        )

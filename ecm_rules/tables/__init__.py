@@ -1,0 +1,1 @@
+"""YAML text in, located and validated immutable models out. Imports nothing of the package above it."""

@@ -1,0 +1,136 @@
+"""JMESPath as the tables use it: parsed once, at authoring time, and translated into the program where it is simple.
+
+A path, a literal, a comparison, or a boolean of these becomes an expression of the program (see `engine.program`);
+anything else stays JMESPath text, which costs the import of the library when it is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jmespath
+from jmespath import exceptions, parser
+
+from ecm_rules.tables.domains import LARGEST
+
+Expression = list[Any]
+
+_BOOLEANS = {"and_expression": "and", "or_expression": "or"}
+_LONGEST = 1000
+_DEEPEST = 32
+_NUMERIC = ("integer", "number")
+# Node types whose children all see the same document; of the others only the first child sees it.
+_TRANSPARENT = (
+    *_BOOLEANS,
+    "not_expression",
+    "comparator",
+    "function_expression",
+    "multi_select_list",
+    "multi_select_dict",
+    "key_val_pair",
+    "expref",
+)
+
+
+class Invalid(Exception):
+    """The text is no expression that the tables take: a message, and the name at fault where there is one."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.message, self.name = message, name
+
+
+def path(text: str) -> list[str] | None:
+    """The keys of a plain path such as `budget.ceiling_tokens`; None where the expression is more than that."""
+    return _keys(_parse(text))
+
+
+def translate(text: str, types: Mapping[str, str]) -> Expression:
+    """The program's expression for `text` over fields of the given types. Raises Invalid."""
+    tree = _parse(text)
+    if _depth(tree) > _DEEPEST:
+        raise Invalid(f"found an expression nested deeper than {_DEEPEST} levels")
+    for name in _roots(tree):
+        if name not in types:
+            raise Invalid(f"found the unknown field `{name}`", name)
+    return _simple(tree, types) or ["search", text]
+
+
+def fold(text: str, document: Any) -> Any:
+    """What a `ref` finds in the document; None where it finds nothing. Raises Invalid."""
+    _parse(text)
+    try:
+        return jmespath.search(text, document)
+    except exceptions.JMESPathError as error:
+        raise Invalid(f"the expression failed: {_first_line(error)}") from None
+
+
+def _parse(text: str) -> Any:
+    if len(text) > _LONGEST:
+        raise Invalid(f"found an expression of {len(text)} characters, expected at most {_LONGEST}")
+    try:
+        # A cache of the parser's own would keep texts of any size alive.
+        return parser.Parser().parse(text).parsed
+    except (exceptions.JMESPathError, RecursionError) as error:
+        raise Invalid(f"not a JMESPath expression: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0].rstrip(":")[:200]
+
+
+def _depth(tree: Any) -> int:
+    level, deep = [tree], 0
+    while level:
+        level, deep = [child for node in level for child in node["children"] if isinstance(child, dict)], deep + 1
+    return deep
+
+
+def _keys(tree: Any) -> list[str] | None:
+    if tree["type"] == "field":
+        return [tree["value"]]
+    if tree["type"] == "subexpression":
+        parts = [_keys(child) for child in tree["children"]]
+        if all(parts):
+            return [key for part in parts for key in part or ()]
+    return None
+
+
+def _roots(tree: Any) -> list[str]:
+    if tree["type"] == "field":
+        return [tree["value"]]
+    seen = tree["children"] if tree["type"] in _TRANSPARENT else tree["children"][:1]
+    return [name for child in seen for name in _roots(child)]
+
+
+def _simple(tree: Any, types: Mapping[str, str]) -> Expression | None:
+    kind, value = tree["type"], tree.get("value")
+    if kind == "field":
+        return ["field", value]
+    if kind == "literal":
+        return _literal(value)
+    if kind not in (*_BOOLEANS, "not_expression", "comparator"):
+        return None
+    children = [_simple(child, types) for child in tree["children"]]
+    if not all(children):
+        return None
+    if kind == "comparator" and value not in ("eq", "ne"):
+        for child in children:
+            _check_ordered(child, types)
+    operator = value if kind == "comparator" else _BOOLEANS.get(kind, "not")
+    return [operator, *children]
+
+
+def _literal(value: Any) -> Expression | None:
+    if isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+        raise Invalid("found a number that no double can hold, expected a finite number")
+    return ["literal", value] if value is None or isinstance(value, bool | int | float | str) else None
+
+
+def _check_ordered(expression: Any, types: Mapping[str, str]) -> None:
+    kind, value = expression[0], expression[-1]
+    if kind == "field" and types[value] not in _NUMERIC:
+        raise Invalid(f"found `{value}`, which is no number ({types[value]}), in an ordering", value)
+    if (kind == "literal" and type(value) not in (int, float)) or kind not in ("field", "literal"):
+        raise Invalid("found something that is not a number in an ordering, expected a number")

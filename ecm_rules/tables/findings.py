@@ -1,0 +1,178 @@
+"""What is wrong with a file, as data; and its plain rendering. DESIGN.md §9."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import attrs
+
+ERROR = "error"
+NOTE = "note"
+
+# One line a code: docs/findings.md is kept equal to this by a test.
+CODES = {
+    "ECM100": "the file cannot be read",
+    "ECM101": "the text is not well-formed YAML, UTF-8, or within the limits of size and depth",
+    "ECM102": "a key stands twice in one mapping",
+    "ECM103": "an alias, an anchor or a merge key",
+    "ECM104": "a tag or a directive",
+    "ECM105": "a key that is not a string",
+    "ECM106": "a plain scalar that YAML 1.1 and YAML 1.2 read differently",
+    "ECM107": "a number that is not finite or out of range",
+    "ECM108": "not exactly one document",
+    "ECM201": "an unknown key",
+    "ECM202": "a missing key",
+    "ECM203": "a value of the wrong type",
+    "ECM204": "a value outside what is allowed",
+    "ECM205": "an id that is not plain ASCII",
+    "ECM206": "an id that stands twice",
+    "ECM301": "an unknown signal in a row",
+    "ECM302": "an unknown suffix of a signal",
+    "ECM303": "a suffix that does not fit the signal's type",
+    "ECM304": "a value outside the signal's domain",
+    "ECM305": "an empty list, which nothing can match",
+    "ECM306": "a `ref` that does not resolve",
+    "ECM307": "an unknown operation or step",
+    "ECM308": "a catch-all row that is not the last",
+    "ECM309": "an expression that is not valid",
+    "ECM310": "steps that expand into themselves",
+    "ECM401": "a project raises what it may only lower",
+    "ECM402": "zone thresholds that are out of order or too close",
+    "ECM403": "a project redefines what it may only append to",
+    "ECM501": "what a policy embeds differs from the shipped vocabulary, which holds",
+}
+
+
+@attrs.frozen
+class Span:
+    """A place in a file: 1-based line and column, and the column behind the last character on that line."""
+
+    line: int
+    column: int
+    end_column: int
+
+
+@attrs.frozen
+class Finding:
+    """One finding. `line` and `column` are 1-based; 0 where the file as a whole is meant."""
+
+    code: str
+    file: str
+    line: int
+    column: int
+    message: str
+    help: str = ""
+    severity: str = ERROR
+    end_column: int = 0
+    excerpt: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+            "help": self.help,
+            "docs": f"docs/findings.md#{self.code.lower()}",
+        }
+
+
+class EcmError(ValueError):
+    """Root of all that this package raises. `findings` says what is wrong, in file order."""
+
+    findings: tuple[Finding, ...]
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(self.findings)
+
+    def __str__(self) -> str:
+        return render(self.findings)
+
+
+@attrs.frozen
+class Source:
+    """A text and the name it goes by in findings."""
+
+    file: str
+    text: str
+    lines: list[str] = attrs.field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "lines", self.text.split("\n"))
+
+    def finding(self, code: str, span: Span, message: str, help: str = "", severity: str = ERROR) -> Finding:
+        excerpt = self.lines[span.line - 1].rstrip("\r") if 0 < span.line <= len(self.lines) else ""
+        return Finding(code, self.file, span.line, span.column, message, help, severity, span.end_column, excerpt)
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """In file order, each place and code once."""
+    unique = {(f.file, f.line, f.column, f.code, f.message): f for f in findings}
+    files = list(dict.fromkeys(f.file for f in unique.values()))
+    return sorted(unique.values(), key=lambda f: (files.index(f.file), f.line, f.column, f.code))
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The one known name that is nearest to `name`, or none."""
+    return difflib.get_close_matches(name[:100], list(known), n=1, cutoff=0.6)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`did you mean …` for the nearest known name, else the list of the known ones."""
+    names = list(known)
+    near = nearest(name, names)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return "known: " + ", ".join(f"`{n}`" for n in names) if names else ""
+
+
+def shown(value: object) -> str:
+    """A value of a table in words, short and printable."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case str() if not value[:1].isalpha():
+            return f'`"{clip(escape(value), 60)}"`'
+        case _:
+            return f"`{clip(escape(str(value)), 60)}`"
+
+
+def escape(text: str, keep: str = "") -> str:
+    """Everything that is not printable ASCII as its code point, so that look-alikes and controls are seen."""
+    return "".join(c if 32 <= ord(c) < 127 or c in keep else f"\\u{{{ord(c):04X}}}" for c in text)
+
+
+def clip(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def render(findings: Iterable[Finding]) -> str:
+    """Plain text: one paragraph a finding, with the line and a caret under the offending text."""
+    return "\n".join(_render(f) for f in findings)
+
+
+def _render(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+    lines = [f"{place}: {finding.severity} {finding.code}: {finding.message}"]
+    if finding.excerpt:
+        # A long line is shown around the place; what cannot be printed becomes one mark each, so that the caret fits.
+        start = max(0, finding.column - 1 - 80)
+        window = finding.excerpt[start : start + 160]
+        text = "".join(c if c.isprintable() else "�" for c in window)
+        width = max(1, min(finding.end_column - finding.column, len(window) - (finding.column - 1 - start)))
+        number = str(finding.line)
+        lines.append(f"  {number} | {text}")
+        lines.append(f"  {' ' * len(number)} | {' ' * (finding.column - 1 - start)}{'^' * width}")
+    if finding.help:
+        lines.append(f"  help: {finding.help}")
+    return "\n".join(lines)

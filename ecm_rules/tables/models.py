@@ -1,0 +1,116 @@
+"""What a table says, as immutable values. Built by `tables.load`, compiled by `engine.compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from ecm_rules.tables.findings import Finding, Span
+
+Constant = bool | int | float | str | tuple[int | float | str, ...]
+
+
+@attrs.frozen
+class Declared:
+    """A field or a signal. `spec` is the program's form of it; `text` the path or expression as written."""
+
+    name: str
+    text: str
+    spec: Mapping[str, Any]
+    why: str = ""
+
+    @property
+    def type(self) -> str:
+        return str(self.spec["type"])
+
+
+@attrs.frozen
+class Test:
+    """One conjunct: `signal operator constant`. `ref` is the expression that the constant was folded from."""
+
+    signal: str
+    operator: str
+    constant: Constant
+    span: Span
+    ref: str = ""
+
+    __test__ = False  # not a test case of pytest's
+
+
+@attrs.frozen
+class Row:
+    """A row: the conjunction of its tests leads to an operation. No tests: a catch-all."""
+
+    id: str
+    tests: tuple[Test, ...]
+    operation: str
+    span: Span
+    why: str = ""
+
+
+@attrs.frozen
+class Step:
+    name: str
+    surface: str
+    lossy: bool = False
+    degrades_to: str = ""
+    why: str = ""
+
+
+@attrs.frozen
+class Operation:
+    """An operation. `listed` is as written, `steps` expanded: every entry is a step, none an operation."""
+
+    name: str
+    listed: tuple[str, ...]
+    steps: tuple[str, ...]
+    why: str = ""
+
+
+@attrs.frozen
+class Vocabulary:
+    """What the rows of a table may test and order."""
+
+    snapshot: str
+    fields: tuple[Declared, ...]
+    signals: tuple[Declared, ...]
+    steps: tuple[Step, ...]
+    operations: tuple[Operation, ...]
+
+    def declared(self) -> dict[str, Declared]:
+        return {d.name: d for d in (*self.fields, *self.signals)}
+
+    def operation(self, name: str) -> Operation | None:
+        return next((o for o in self.operations if o.name == name), None)
+
+
+@attrs.frozen
+class Pin:
+    """A text that survives every lossy step, by its id. `marker` is what a probe looks for."""
+
+    id: str
+    why: str
+    marker: str
+    origin: str
+    """`shipped`, or the project's file that appended it."""
+
+
+@attrs.frozen
+class Table:
+    """A decision table with its project's layer applied: all that `engine.compile` needs, and where it stands."""
+
+    name: str
+    version: str
+    file: str
+    vocabulary: Vocabulary
+    rows: tuple[Row, ...]
+    remap: Mapping[str, Mapping[str, str]]
+    zones: Mapping[str, float]
+    limits: Mapping[str, int | float]
+    audit: Mapping[str, str]
+    budget_tokens: int | None
+    enabled: bool
+    """Whether the project opted in to effects with a `context:` block."""
+    notes: tuple[Finding, ...]

@@ -1,0 +1,136 @@
+"""A project's layer: `context:` in eidolons.yaml, and .eidolons/ecm.yaml. It lowers and appends, nothing else."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from ecm_rules.tables import reader, schemas
+from ecm_rules.tables.findings import Finding, Source, Span
+from ecm_rules.tables.models import Pin
+from ecm_rules.tables.reader import Node
+
+FILES = ("eidolons.yaml", ".eidolons/ecm.yaml")
+ZONES = ("amber", "red", "critical")
+# Bands narrower than this could be crossed by the error of an estimate.
+NARROWEST = 0.10
+_SLACK = 1e-9
+
+
+@attrs.frozen
+class Project:
+    """What a project says, or nothing. `context` is None where it has no `context:` block."""
+
+    folder: str
+    context: Node | None = None
+    source: Source | None = None
+    extra: Node | None = None
+    extra_source: Source | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the project opted in."""
+        return self.context is not None and self.setting("enabled") is not False
+
+    def setting(self, key: str) -> Any:
+        node = self.context.get(key) if self.context is not None else None
+        return node.plain() if node is not None else None
+
+
+def read(folder: str | None) -> tuple[Project, list[Finding]]:
+    """The project in `folder` (None: no project) and what is wrong with its files."""
+    if folder is None:
+        return Project(""), []
+    project = Project(folder)
+    path = os.path.join(folder, FILES[0])
+    if not os.path.lexists(path):
+        return project, []
+    document = reader.load(path, only="context")
+    shape = schemas.validate("project-context", document)
+    findings = document.findings + shape.findings
+    if shape.root is not None and not findings:
+        project = attrs.evolve(project, context=shape.root, source=document.source)
+    path = os.path.join(folder, FILES[1])
+    if project.enabled and os.path.lexists(path):
+        document = reader.load(path)
+        shape = schemas.validate("project-ecm", document)
+        findings += document.findings + shape.findings
+        if shape.root is not None and not findings:
+            project = attrs.evolve(project, extra=shape.root, extra_source=document.source)
+    return project, findings
+
+
+def lower(project: Project, document: Mapping[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+    """The table's document with the project's thresholds and cap in it, and what was raised or misplaced."""
+    findings: list[Finding] = []
+    merged = {**document, "zones": dict(document["zones"]), "limits": dict(document["limits"])}
+    if not project.enabled or project.context is None or project.source is None:
+        return merged, findings
+    given = project.context.value
+    if "thresholds" in given:
+        thresholds = given["thresholds"]
+        for zone, node in thresholds.value.items():
+            _lower(project.source, zone, node, merged["zones"], findings)
+        findings += bands(project.source, thresholds.span, merged["zones"], thresholds)
+    if "compaction_depth_cap" in given:
+        _lower(project.source, "compaction_depth_cap", given["compaction_depth_cap"], merged["limits"], findings)
+    return merged, findings
+
+
+def bands(source: Source, place: Span, zones: Mapping[str, float], node: Node | None = None) -> list[Finding]:
+    """Findings where the zones are out of order, or a band is narrower than the error of an estimate."""
+    for below, zone in itertools.pairwise(ZONES):
+        if zones[zone] - zones[below] < NARROWEST - _SLACK:
+            at = next((node.value[z].span for z in (zone, below) if node is not None and z in node.value), place)
+            message = f"found {below} at {zones[below]} and {zone} at {zones[zone]}, expected {NARROWEST} between them"
+            return [source.finding("ECM402", at, message, f"lower `{below}`, or leave `{zone}` as it is")]
+    return []
+
+
+def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], list[Finding]]:
+    """The shipped pins with the project's behind them; a pin that is there already cannot be defined anew."""
+    findings: list[Finding] = []
+    merged = {pin.id: pin for pin in shipped}
+
+    def append(source: Source, place: Span, pin: Pin) -> None:
+        if pin.id in merged:
+            message = f"found the pin `{pin.id}`, which {merged[pin.id].origin} defines already"
+            findings.append(source.finding("ECM403", place, message, "remove it, or give it an id of its own"))
+        merged.setdefault(pin.id, pin)
+
+    extra = project.context.get("pins_extra") if project.enabled and project.context is not None else None
+    if extra is not None and project.source is not None:
+        for node in extra.value:
+            append(project.source, node.span, Pin(node.value, "a pin of this project", node.value, FILES[0]))
+    if project.extra is not None and project.extra_source is not None and "pins" in project.extra.value:
+        for pin, node in read_pins(project.extra, FILES[1]):
+            append(project.extra_source, node.value["id"].span, pin)
+    return tuple(merged.values()), findings
+
+
+def read_pins(root: Node, origin: str) -> list[tuple[Pin, Node]]:
+    """The pins of a document that its schema accepted, each with its node."""
+    found = []
+    for node in root.value["pins"].value:
+        given = node.plain()
+        found.append((Pin(given["id"], given["why"], given.get("marker", given["id"]), origin), node))
+    return found
+
+
+def _lower(source: Source, key: str, node: Node, target: dict[str, Any], findings: list[Finding]) -> None:
+    if node.value > target[key]:
+        message = f"found {key} at {node.value}, expected at most {target[key]}, the shipped value"
+        findings.append(
+            source.finding(
+                "ECM401",
+                node.span,
+                message,
+                "a project lowers a threshold and never raises it; remove the line to keep the shipped one",
+            )
+        )
+    else:
+        target[key] = node.value

@@ -1,0 +1,219 @@
+"""The one grammar of a row: `when` is a conjunction of `signal[_suffix]: value | {ref: JMESPath}`. DESIGN.md §3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ecm_rules.tables import domains, expressions
+from ecm_rules.tables.findings import Finding, Source, Span, escape, nearest, shown, suggest
+from ecm_rules.tables.models import Constant, Declared, Row, Test
+from ecm_rules.tables.reader import Node
+
+_ORDERINGS = ("lt", "lte", "gt", "gte")
+_MEMBERSHIPS = ("in", "not_in")
+# Longest first, so that `not_in` is not read as `in`.
+SUFFIXES = ("not_in", "missing", "lte", "gte", "lt", "gt", "ne", "in")
+_NUMERIC = ("integer", "number")
+
+
+@attrs.frozen
+class Context:
+    """What a row is read against. `document` is the table as its project's layer left it, for `ref`; None where it is
+    not sound, so that a `ref` is not blamed for what it points to.
+    """
+
+    source: Source
+    declared: dict[str, Declared]
+    operations: list[str]
+    document: dict[str, Any] | None
+    findings: list[Finding]
+
+    def note(self, code: str, place: Span, message: str, help: str = "") -> None:
+        self.findings.append(self.source.finding(code, place, message, help))
+
+
+def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
+    """The rows of a document, as far as its schema accepted them. What is wrong goes into the context's findings."""
+    rows: list[Row] = []
+    places: dict[str, Span] = {}
+    for index, item in enumerate(node.value):
+        if not item.sound:
+            continue
+        name, when = item.text("id"), item.get("when")
+        _identify(context, name, item, places)
+        _lead(context, item.get("operation"))
+        tests: list[Test | None] = []
+        if when is not None and when.sound:
+            if not when.value and not when.keys and index < len(node.value) - 1:
+                message = f"found the catch-all `{name}` before other rows, which it hides"
+                context.note("ECM308", when.span, message, "move it to the end")
+            tests = [_test(context, key, when.keys[key], value) for key, value in when.value.items()]
+        rows.append(Row(name, tuple(t for t in tests if t), item.text("operation"), item.span, item.text("why")))
+    return tuple(rows)
+
+
+def _identify(context: Context, name: str, item: Node, places: dict[str, Span]) -> None:
+    node = item.get("id")
+    if node is None or not node.sound:
+        return
+    if name in places:
+        message = f"found the row `{name}` twice, first at line {places[name].line}"
+        context.note("ECM206", node.span, message, "rename one of the two")
+    places.setdefault(name, node.span)
+
+
+def _lead(context: Context, operation: Node | None) -> None:
+    if operation is not None and operation.sound and operation.value not in context.operations:
+        message = f"found the unknown operation {shown(operation.value)}"
+        context.note("ECM307", operation.span, message, suggest(operation.value, context.operations))
+
+
+def _test(context: Context, key: str, place: Span, value: Node) -> Test | None:
+    signal, operator = _split(context.declared, key)
+    if signal is None:
+        _unknown(context, key, place)
+        return None
+    ref, constant = "", value.value
+    code = "ECM304"
+    if isinstance(value.value, dict):
+        found = _ref(context, value)
+        if found is None:
+            return None
+        (ref, constant), code = found, "ECM306"
+    elif isinstance(value.value, list):
+        constant = value.plain()
+    if operator == "eq" and isinstance(constant, list):
+        operator = "in"
+    if not _fits(context, signal, operator, key, place):
+        return None
+    checked = _constant(context, signal, operator, constant, value, code)
+    return None if checked is None else Test(signal.name, operator, checked, place, ref)
+
+
+def _split(declared: dict[str, Declared], key: str) -> tuple[Declared | None, str]:
+    if key in declared:
+        return declared[key], "eq"
+    for suffix in SUFFIXES:
+        if key.endswith("_" + suffix) and key[: -len(suffix) - 1] in declared:
+            return declared[key[: -len(suffix) - 1]], suffix
+    return None, ""
+
+
+def _unknown(context: Context, key: str, place: Span) -> None:
+    stems = [name for name in context.declared if key.startswith(name + "_")]
+    if stems:
+        stem = max(stems, key=len)
+        message = f"found the unknown suffix `{escape(key[len(stem) :])}` of `{stem}`"
+        context.note("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in sorted(SUFFIXES)))
+        return
+    spellings = [*context.declared, *(f"{name}_{suffix}" for name in context.declared for suffix in SUFFIXES)]
+    known = spellings if nearest(key, spellings) else context.declared
+    context.note("ECM301", place, f"found the unknown signal `{escape(key)}`", suggest(key, known))
+
+
+def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
+    """(expression, what it resolves to), or None where it does not."""
+    inner = value.value.get("ref")
+    if inner is None or len(value.value) > 1:
+        extra = next((k for k in value.value if k != "ref"), None)
+        if extra is not None:
+            context.note(
+                "ECM201",
+                value.keys[extra],
+                f"found the unknown key `{escape(extra)}`",
+                "a value is a literal or `{ref: path}`",
+            )
+        else:
+            context.note("ECM202", value.span, "found an empty mapping, expected a literal or `{ref: path}`")
+        return None
+    if not isinstance(inner.value, str):
+        if inner.sound:
+            context.note(
+                "ECM203", inner.span, f"found {shown(inner.value)}, expected a JMESPath expression over this table"
+            )
+        return None
+    if context.document is None:
+        return None
+    try:
+        constant = expressions.fold(inner.value, context.document)
+    except expressions.Invalid as invalid:
+        context.note("ECM306", inner.span, invalid.message)
+        return None
+    if constant is None:
+        limits = [f"limits.{name}" for name in context.document.get("limits", {})]
+        context.note(
+            "ECM306",
+            inner.span,
+            f"found `{escape(inner.value)}`, which resolves to nothing in this table",
+            suggest(inner.value, limits),
+        )
+        return None
+    return inner.value, constant
+
+
+def _fits(context: Context, signal: Declared, operator: str, key: str, place: Span) -> bool:
+    if operator in _ORDERINGS and signal.type not in _NUMERIC:
+        message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
+        context.note("ECM303", place, message, f"compare with `{signal.name}` or `{signal.name}_in`")
+        return False
+    if operator in _MEMBERSHIPS and signal.type == "boolean":
+        context.note(
+            "ECM303", place, f"found `{escape(key)}`, but `{signal.name}` is a boolean", f"compare with `{signal.name}`"
+        )
+        return False
+    return True
+
+
+def _constant(
+    context: Context, signal: Declared, operator: str, constant: Any, node: Node, code: str
+) -> Constant | None:
+    """The constant as the signal's domain has it, or None with a finding."""
+    if not node.sound:
+        return None
+    if operator == "missing":
+        if not isinstance(constant, bool):
+            context.note("ECM203", node.span, f"found {shown(constant)}, expected `true` or `false`")
+            return None
+        return constant
+    if operator not in _MEMBERSHIPS:
+        taken: Constant | None = _member(context, signal, constant, node, code)
+        return taken
+    if not isinstance(constant, list):
+        context.note("ECM203", node.span, f"found {shown(constant)}, expected a list")
+        return None
+    if not constant:
+        effect = "matches nothing" if operator == "in" else "excludes nothing"
+        context.note("ECM305", node.span, f"found an empty list, which {effect}", "name at least one value")
+        return None
+    places = node.value if isinstance(node.value, list) else [node] * len(constant)
+    members = tuple(_member(context, signal, c, p, code) for c, p in zip(constant, places, strict=True))
+    return None if None in members else members
+
+
+def _member(context: Context, signal: Declared, constant: Any, node: Node, code: str) -> Any:
+    if not node.sound:
+        return None
+    # A table says what it means: a count is written as one, though a meter's 2.0 is read as 2.
+    whole = signal.type != "integer" or not isinstance(constant, float)
+    taken = domains.accept(signal.spec, constant) if whole else None
+    if taken is None:
+        help = ""
+        if isinstance(constant, str) and signal.type == "enum":
+            help = suggest(constant, signal.spec["values"])
+        elif isinstance(constant, str) and signal.type in (*_NUMERIC, "boolean"):
+            help = "remove the quotes"
+        elif isinstance(constant, bool) and signal.type in ("enum", "string"):
+            help = "quote it"
+        context.note(
+            code,
+            node.span,
+            f"found {shown(constant)} for `{signal.name}`, expected {domains.expected(signal.spec)}",
+            help,
+        )
+    return taken
+
+
+def _a(kind: str) -> str:
+    return ("an " if kind[0] in "aeiou" else "a ") + kind

@@ -89,6 +89,10 @@ def number(count: float | None) -> str:
     return "unknown" if count is None else f"{count:,.0f}"
 
 
+def percent(share: float) -> str:
+    return f"{share * 100:g}%"
+
+
 def printable(text: str) -> str:
     """Text of somebody else's, safe to show: controls and what reorders a line become code points."""
     return "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text)

@@ -84,7 +84,7 @@ def _gauge(console: Console, meter: dict[str, Any], zones: Any) -> None:
         left, right = round(start * _WIDTH), round(end * _WIDTH)
         full = min(max(filled - left, 0), right - left)
         bar.append("█" * full + "░" * (right - left - full), output.ZONE_STYLES[name])
-        label = f"{name} {start:.0%}" if start else name
+        label = f"{name} {output.percent(start)}" if start else name
         if left >= at:
             ruler.append(" " * (left - at) + label + " ", output.ZONE_STYLES[name])
             at = left + len(label) + 1

@@ -34,51 +34,44 @@ def table(
 ) -> None:
     """Print a decision table with its operations and, for the context policy, its pins. Exit 1 on findings."""
     from ecm_rules.engine.policy import load_table
-    from ecm_rules.tables.load import load_pins
 
     with output.refusals():
         loaded = load_table(name, project=project)
-        pins = load_pins(project) if loaded.table.zones else ()
     for note in loaded.table.notes:
         output.say(f"{note.file}:{note.line}:{note.column}: {note.severity} {note.code}: {note.message}; {note.help}")
     if form is Format.json:
-        output.document(_data(loaded, pins))
+        output.document(_data(loaded))
         return
-    sections = [
-        _rows(loaded.table),
-        *_thresholds(loaded.table),
-        _operations(loaded.table),
-        _steps(loaded.table),
-        *([_pins(pins)] if pins else []),
-    ]
+    sections = [_rows(loaded), *_zones(loaded), _operations(loaded.table), _steps(loaded.table)]
+    if loaded.table.pins:
+        sections.append(_pins(loaded.table.pins))
     render: Callable[[Section], str] = markdown if form is Format.markdown else text
     print("\n\n".join(render(section) for section in sections))
 
 
-def _rows(table: Any) -> Section:
+def _rows(loaded: Any) -> Section:
+    """The rows of the program, which is what decides; the reasons and references of the model beside them."""
     rows = []
-    for row in table.rows:
-        tests = " and ".join(
-            output.condition(t.signal, t.operator, t.constant) + (f" ({t.ref})" if t.ref else "") for t in row.tests
-        )
-        rows.append((row.id, tests or "anything else", row.operation, row.why))
-    return Section("Decision table: the first row that holds wins", ("row", "when", "operation", "why"), tuple(rows))
+    for row, written in zip(loaded.program["rows"], loaded.table.rows, strict=True):
+        tests = [
+            output.condition(*test) + (f" ({source.ref})" if source.ref else "")
+            for test, source in zip(row["when"], written.tests, strict=True)
+        ]
+        rows.append((row["id"], " and ".join(tests) or "anything else", row["operation"], written.why))
+    title = "Decision table: the first row that holds wins"
+    return Section(title, ("row", "when", "operation", "why"), tuple(rows))
 
 
-def _thresholds(table: Any) -> list[Section]:
-    if not table.zones:
+def _zones(loaded: Any) -> list[Section]:
+    starts = sorted(loaded.program["zones"].items(), key=lambda zone: zone[1])
+    if not starts:
         return []
-    starts = sorted(table.zones.items(), key=lambda zone: zone[1])
-    rows = [("green", f"below {starts[0][1]:.0%}")]
-    for index, (zone, start) in enumerate(starts):
-        rows.append(
-            (
-                zone,
-                f"{start:.0%} to below {starts[index + 1][1]:.0%}"
-                if index + 1 < len(starts)
-                else f"{start:.0%} and above",
-            )
-        )
+    ends = [f"to below {output.percent(start)}" for _, start in starts[1:]]
+    rows = [("green", f"below {output.percent(starts[0][1])}")]
+    rows += [
+        (zone, f"{output.percent(start)} {end}")
+        for (zone, start), end in zip(starts, [*ends, "and above"], strict=True)
+    ]
     return [Section("Zones", ("zone", "of the window"), (*rows, ("unknown", "no reading that can be trusted")))]
 
 
@@ -100,7 +93,7 @@ def _pins(pins: Any) -> Section:
     )
 
 
-def _data(loaded: Any, pins: Any) -> dict[str, Any]:
+def _data(loaded: Any) -> dict[str, Any]:
     table = loaded.table
     return {
         "version": table.version,
@@ -130,7 +123,7 @@ def _data(loaded: Any, pins: Any) -> dict[str, Any]:
         },
         "steps": {s.name: {k: v for k, v in attrs.asdict(s).items() if k != "name"} for s in table.vocabulary.steps},
         "remap": {role: dict(mapping) for role, mapping in table.remap.items()},
-        "pins": [attrs.asdict(pin) for pin in pins],
+        "pins": [attrs.asdict(pin) for pin in table.pins],
     }
 
 

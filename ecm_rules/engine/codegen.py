@@ -5,25 +5,32 @@ are this module's own.
 
 - `rule_for(snapshot, role)` reads a field when the first test asks for it, shares the tests that neighbouring rows
   begin with, and returns the id of the row.
-- `evaluate(snapshot, role)` reads everything and returns (number of the row, values, bits of the missing ones), or None
-  where something is faulty or no row holds: the interpreter then says what, so that a reason is worded in one place.
+- `decide(snapshot, role)` reads everything and returns the verdict; where something is faulty or no row holds, the
+  interpreter says what, so that a reason is worded in one place.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import attrs
 
 from ecm_rules.engine import program
 from ecm_rules.engine.compile import Program
+from ecm_rules.engine.verdict import Verdict, outcomes
 from ecm_rules.tables.domains import LARGEST
 
-RuleFor = Callable[..., str | None]
-Evaluate = Callable[..., tuple[int, tuple[Any, ...], int] | None]
+
+class RuleFor(Protocol):
+    def __call__(self, snapshot: Any, role: str = ...) -> str | None: ...
+
+
+class Decide(Protocol):
+    def __call__(self, snapshot: Any, role: str = ...) -> Verdict: ...
+
 
 _COMPARISONS = {
     "eq": ast.Eq,
@@ -38,20 +45,23 @@ _COMPARISONS = {
 _NUMERIC = ("integer", "number")
 
 
-def build(built: Program) -> tuple[RuleFor, Evaluate]:
-    """(rule_for, evaluate) of a program. Both take a snapshot and a role; both raise ValueError for an unknown role."""
+def build(built: Program) -> tuple[RuleFor, Decide]:
+    """(rule_for, decide) of a program. Both take a snapshot and a role; both raise ValueError for an unknown role."""
     orchestrator, subagent = program.ROLES
     functions = [
         _function("rule_for", orchestrator, _Code(built, orchestrator).lazy(), "other_rule"),
         _function("other_rule", subagent, _Code(built, subagent).lazy(), "unknown"),
-        _function("evaluate", orchestrator, _Code(built, orchestrator).eager(), "other_evaluate"),
-        _function("other_evaluate", subagent, _Code(built, subagent).eager(), "unknown"),
+        _function("decide", orchestrator, _Code(built, orchestrator).eager(), "other_decide"),
+        _function("other_decide", subagent, _Code(built, subagent).eager(), "unknown"),
     ]
     module = ast.fix_missing_locations(ast.Module(functions, []))
-    names: dict[str, Any] = {"EMPTY": {}, "express": _express, "find": _find, "unknown": _unknown}
+    names: dict[str, Any] = {"EMPTY": {}, "express": _express, "find": _find, "unknown": _unknown, "verdict": Verdict}
+    names["interpret"] = lambda snapshot, role: Verdict.from_dict(program.decide(built, snapshot, role))
+    for role in program.ROLES:
+        names.update({f"{role}_{number}": outcome for number, outcome in enumerate(outcomes(built, role))})
     # The code is generated from nodes of this module; a table contributes constants alone.
     exec(compile(module, "<decision table>", "exec"), names)  # noqa: S102
-    return names["rule_for"], names["evaluate"]
+    return names["rule_for"], names["decide"]
 
 
 def _unknown(_: Any, role: str) -> Any:
@@ -132,7 +142,11 @@ class _Code:
         self.fields = {declared["name"]: declared for declared in built["fields"]}
         self.signals = {declared["name"]: declared for declared in built["signals"]}
         self.declared = {**self.fields, **self.signals}
+        # What a test sees; and what the snapshot gave, which is another thing where a `missing` value takes its place.
         self.variables: dict[str, ast.expr] = {name: _name(f"v{i}") for i, name in enumerate(self.declared)}
+        self.given = {
+            n: _name(f"g{i}") if "missing" in d else self.variables[n] for i, (n, d) in enumerate(self.declared.items())
+        }
         # Whether it was missing, for the signals of which a row asks that.
         asked = {name for row in self.rows for name, operator, _ in row["when"] if operator == "missing"}
         self.absent = {name: _name(f"m{i}") for i, name in enumerate(self.declared) if name in asked}
@@ -148,24 +162,27 @@ class _Code:
         return [*start, *self.trie(rows, set()), *_statements("return None")]
 
     def eager(self) -> list[ast.stmt]:
-        """The row's number with everything that was read, or None where the interpreter has something to say."""
-        body = _statements(
-            "if snapshot.__class__ is not dict:\n if snapshot is not None: return None\n snapshot = EMPTY\nabsent = 0"
-        )
+        """The verdict with everything that was read, or the interpreter's where that has something to say."""
+        no_object = "if snapshot.__class__ is not dict:\n if snapshot is not None: return interpret(snapshot, role)"
+        body = _statements(f"{no_object}\n snapshot = EMPTY")
         for prefix, box in self.boxes.items():
             outer = self.boxes[prefix[:-1]] if len(prefix) > 1 else _name("snapshot")
             template = (
-                "BOX = OUTER.get(KEY)\nif BOX.__class__ is not dict:\n if BOX is not None: return None\n BOX = EMPTY"
+                "BOX = OUTER.get(KEY)\n"
+                "if BOX.__class__ is not dict:\n if BOX is not None: return interpret(snapshot, role)\n BOX = EMPTY"
             )
             body += _statements(template, BOX=box, OUTER=outer, KEY=_constant(prefix[-1]))
-        for number, (name, declared) in enumerate(self.declared.items()):
-            body += self.settle(number, name, declared)
-        values = ast.Tuple(list(self.variables.values()), ast.Load())
+        for name, declared in self.declared.items():
+            body += self.settle(name, declared)
+        values = ast.Tuple([self.given[name] for name in self.declared], ast.Load())
         rows = [
-            (row["when"], _statements("return ROW, VALUES, absent", ROW=_constant(number), VALUES=values))
-            for number, row in enumerate(self.rows)
+            (
+                row["when"],
+                _statements("return verdict(OUTCOME, VALUES)", OUTCOME=_name(f"{self.role}_{n}"), VALUES=values),
+            )
+            for n, row in enumerate(self.rows)
         ]
-        return [*body, *self.trie(rows, set(self.declared)), *_statements("return None")]
+        return [*body, *self.trie(rows, set(self.declared)), *_statements("return interpret(snapshot, role)")]
 
     def trie(self, rows: Iterable[tuple[list[Any], list[ast.stmt]]], read: set[str]) -> list[ast.stmt]:
         """Code for rows in order, each with its answer. `read` names what is set on every way to here; it grows."""
@@ -210,14 +227,22 @@ class _Code:
             return _expression(
                 "k is str and VALUE in VALUES", VALUE=node, VALUES=_constant(frozenset(declared["values"]))
             )
-        whole = "(k is int or k is float and VALUE % 1 == 0)" if kind == "integer" else "(k is int or k is float)"
         # The larger of two lower bounds and the smaller of two upper ones; a strict one wins a tie.
         lowest = max(declared.get("min", -LARGEST), declared.get("above", -LARGEST))
         highest = min(declared.get("max", LARGEST), declared.get("below", LARGEST))
         low = "<" if declared.get("above") == lowest else "<="
         high = "<" if declared.get("below") == highest else "<="
-        template = f"{whole} and LOW {low} VALUE {high} HIGH"
-        return _expression(template, VALUE=node, LOW=_constant(lowest), HIGH=_constant(highest))
+        whole = "VALUE % 1 == 0 and " if kind == "integer" else ""
+        # Comparing an integer with a float costs twice what comparing two of a kind does.
+        integers, floats = f"LOW {low} VALUE {high} HIGH", f"{whole}LOW_FLOAT {low} VALUE {high} HIGH_FLOAT"
+        return _expression(
+            f"k is int and {integers} or k is float and {floats}",
+            VALUE=node,
+            LOW=_constant(int(lowest) if lowest == int(lowest) else lowest),
+            HIGH=_constant(int(highest) if highest == int(highest) else highest),
+            LOW_FLOAT=_constant(float(lowest) if lowest == float(lowest) else lowest),
+            HIGH_FLOAT=_constant(float(highest) if highest == float(highest) else highest),
+        )
 
     def computed(self, expression: list[Any]) -> _Value:
         """An expression over fields that have been read, with JMESPath's semantics."""
@@ -253,9 +278,9 @@ class _Code:
         return self.library(expression)
 
     def library(self, expression: list[Any]) -> _Value:
-        """What the interpreter evaluates, over a dict of the typed fields."""
-        names: list[ast.expr | None] = [_constant(name) for name in self.fields]
-        typed = ast.Dict(names, [self.variables[name] for name in self.fields])
+        """What the interpreter evaluates, over a dict of the fields that the expression reads."""
+        needed = list(dict.fromkeys(_fields_of(expression, self.fields)))
+        typed = ast.Dict([_constant(name) for name in needed], [self.variables[name] for name in needed])
         call = _expression("express(EXPRESSION, TYPED)", EXPRESSION=_data(expression), TYPED=typed)
         return _Value(call, "unknown", True)
 
@@ -328,29 +353,32 @@ class _Code:
         box = self.boxes[tuple(above)] if above else _name("snapshot")
         return _expression("BOX.get(KEY)", BOX=box, KEY=_constant(key))
 
-    def settle(self, number: int, name: str, declared: dict[str, Any]) -> list[ast.stmt]:
-        """Code that reads a signal once and for all; what is faulty ends the function."""
-        variable, default, bit = self.variables[name], _constant(declared.get("missing")), _constant(1 << number)
+    def settle(self, name: str, declared: dict[str, Any]) -> list[ast.stmt]:
+        """Code that reads a signal once and for all; where it is faulty, the interpreter answers."""
+        variable, given = self.variables[name], self.given[name]
+        default = _constant(declared.get("missing"))
         if self.hidden(declared):
-            body = _statements("VALUE = DEFAULT\nabsent |= BIT", VALUE=variable, DEFAULT=default, BIT=bit)
+            body = _statements("GIVEN = None\nVALUE = DEFAULT", GIVEN=given, VALUE=variable, DEFAULT=default)
             return [*body, *self.mark(name, _constant(True))]
         value = (
             self.computed(declared["from"]) if name in self.signals else _Value(self.source(declared), "unknown", True)
         )
         checked = not value.is_a(declared)
-        body = [*_statements("VALUE = SOURCE", VALUE=variable, SOURCE=value.node)]
-        body += self.mark(name, _expression("VALUE is None", VALUE=variable))
-        if not checked and not value.nullable:
-            return body
-        (branch,) = _statements(
-            "if VALUE is None:\n VALUE = DEFAULT\n absent |= BIT", VALUE=variable, DEFAULT=default, BIT=bit
-        )
-        if checked and isinstance(branch, ast.If):
-            refused = "k = VALUE.__class__\nif not (ACCEPTED): return None"
-            branch.orelse = _statements(refused, VALUE=variable, ACCEPTED=self.guard(declared, variable))
-            if declared["type"] == "integer":
-                branch.orelse += _statements("if k is float: VALUE = int(VALUE)", VALUE=variable)
-        return [*body, branch]
+        body = _statements("GIVEN = SOURCE", GIVEN=given, SOURCE=value.node)
+        if checked:
+            refused = (
+                "if GIVEN is not None:\n k = GIVEN.__class__\n if not (ACCEPTED): return interpret(snapshot, role)"
+            )
+            (branch,) = _statements(refused, GIVEN=given, ACCEPTED=self.guard(declared, given))
+            if declared["type"] == "integer" and isinstance(branch, ast.If):
+                branch.body += _statements("if k is float: GIVEN = int(GIVEN)", GIVEN=given)
+            body.append(branch)
+        body += self.mark(name, _expression("GIVEN is None", GIVEN=given))
+        if "missing" in declared:
+            body += _statements(
+                "VALUE = DEFAULT if GIVEN is None else GIVEN", VALUE=variable, GIVEN=given, DEFAULT=default
+            )
+        return body
 
 
 def _any(tests: list[ast.expr]) -> ast.expr:

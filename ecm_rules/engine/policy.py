@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from ecm_rules.engine import codegen, program
 from ecm_rules.engine.compile import Program, compile_table
-from ecm_rules.engine.verdict import Outcome, Verdict
 from ecm_rules.tables import load
 from ecm_rules.tables.models import Table
 
@@ -43,38 +41,29 @@ class RowSeen:
 class Policy:
     """A decision table with its vocabulary and its project's layer. Built by `load_policy` and `load_table`.
 
-    `rule_for(snapshot, role="orchestrator")` is the bare row: its id, or None where no row holds. Nothing is
+    `decide(snapshot, role="orchestrator")` gives the verdict on a snapshot: a dict as `json.loads` gives it, or None
+    where there is none (DESIGN.md §4). It never raises on a JSON value: what is mistyped, not finite or out of range
+    counts as missing and is named in `degraded`. It raises ValueError for a role that is neither orchestrator nor
+    subagent.
+
+    `rule_for(snapshot, role="orchestrator")` gives the bare row: its id, or None where no row holds. Nothing is
     allocated, and what is faulty counts as missing without a word.
     """
 
     table: Table
     program: Program
     rule_for: codegen.RuleFor
-    _evaluate: codegen.Evaluate
-    _outcomes: Mapping[str, tuple[Outcome, ...]]
+    decide: codegen.Decide
 
     @classmethod
     def of(cls, table: Table) -> Policy:
         built = compile_table(table)
-        rule_for, evaluate = codegen.build(built)
-        return cls(table, built, rule_for, evaluate, {role: _outcomes(built, role) for role in program.ROLES})
+        return cls(table, built, *codegen.build(built))
 
     @property
     def digest(self) -> str:
         """SHA-256 of the program's canonical JSON."""
         return str(self.program["digest"])
-
-    def decide(self, snapshot: Any, role: str = "orchestrator") -> Verdict:
-        """The verdict on a snapshot: a dict as `json.loads` gives it, or None where there is none. DESIGN.md §4.
-
-        Never raises on a JSON value: what is mistyped, not finite or out of range counts as missing and is named in
-        `degraded`. Raises ValueError for a role that is neither orchestrator nor subagent.
-        """
-        found = self._evaluate(snapshot, role)
-        if found is None:
-            return Verdict.from_dict(program.decide(self.program, snapshot, role))
-        row, values, absent = found
-        return Verdict(self._outcomes[role][row], values, absent)
 
     def trace(self, snapshot: Any, role: str = "orchestrator") -> tuple[RowSeen, ...]:
         """Every row in order, with the value that each of its tests saw and whether it held. Raises as `decide`."""
@@ -112,14 +101,3 @@ def load_table(name: str, *, project: str | None = ".") -> Policy:
     Raises EcmError as `load_policy` does.
     """
     return Policy.of(load.load(name, project))
-
-
-def _outcomes(built: Program, role: str) -> tuple[Outcome, ...]:
-    names = tuple(declared["name"] for declared in (*built["fields"], *built["signals"]))
-    remap = built["remap"].get(role, {})
-    outcomes = []
-    for row in built["rows"]:
-        operation = remap.get(row["operation"], row["operation"])
-        steps = tuple(built["steps"].get(operation, ()))
-        outcomes.append(Outcome(row["id"], operation, row["operation"], role, steps, built["digest"], names))
-    return tuple(outcomes)

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from ecm_rules.engine.compile import Program
+
 
 @attrs.frozen
 class Degraded:
@@ -18,7 +20,7 @@ class Degraded:
 
 @attrs.frozen
 class Outcome:
-    """What all verdicts of one row and one role have in common."""
+    """All of a verdict but the values: one for all verdicts of a row and role that name no fault."""
 
     rule: str | None
     operation: str
@@ -27,9 +29,12 @@ class Outcome:
     steps: tuple[str, ...]
     digest: str
     names: tuple[str, ...]
+    # The digest tells tables apart; a verdict from its JSON knows only some of these, and is equal all the same.
+    defaults: tuple[Any, ...] = attrs.field(eq=False)
+    degraded: tuple[Degraded, ...] = ()
 
 
-@attrs.frozen
+@attrs.frozen(init=False)
 class Verdict:
     """A decision. The same table, snapshot and role give the same verdict, to the byte. ECM §"The decision table".
 
@@ -40,10 +45,13 @@ class Verdict:
     """
 
     outcome: Outcome
-    values: tuple[Any, ...]
-    absent: int = 0
-    """One bit for each of `values`, the first the lowest: set where the snapshot did not give it."""
-    degraded: tuple[Degraded, ...] = ()
+    given: tuple[Any, ...]
+    """The typed value of each signal in the order of `outcome.names`, None where it is missing."""
+
+    def __init__(self, outcome: Outcome, given: tuple[Any, ...]) -> None:
+        # One is made for every decision, and what attrs generates for a frozen class takes a third longer.
+        _set_outcome(self, outcome)
+        _set_given(self, given)
 
     @property
     def rule(self) -> str | None:
@@ -66,16 +74,21 @@ class Verdict:
         return self.outcome.steps
 
     @property
+    def degraded(self) -> tuple[Degraded, ...]:
+        return self.outcome.degraded
+
+    @property
     def digest(self) -> str:
         return self.outcome.digest
 
     @property
     def signals(self) -> dict[str, Any]:
-        return dict(zip(self.outcome.names, self.values, strict=True))
+        values = zip(self.given, self.outcome.defaults, strict=True)
+        return dict(zip(self.outcome.names, (d if g is None else g for g, d in values), strict=True))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return tuple(name for bit, name in enumerate(self.outcome.names) if self.absent >> bit & 1)
+        return tuple(name for name, given in zip(self.outcome.names, self.given, strict=True) if given is None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `engine.program.decide` gives it."""
@@ -98,6 +111,7 @@ class Verdict:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Verdict:
         """The verdict that `to_dict` described. Raises KeyError or TypeError for anything else."""
+        signals, missing = data["signals"], set(data["missing"])
         outcome = Outcome(
             data["rule"],
             data["operation"],
@@ -105,11 +119,11 @@ class Verdict:
             data["role"],
             tuple(data["steps"]),
             data["digest"],
-            tuple(data["signals"]),
+            tuple(signals),
+            tuple(value if name in missing else None for name, value in signals.items()),
+            tuple(Degraded(d["path"], d["reason"]) for d in data["degraded"]),
         )
-        absent = sum(1 << bit for bit, name in enumerate(outcome.names) if name in data["missing"])
-        degraded = tuple(Degraded(d["path"], d["reason"]) for d in data["degraded"])
-        return cls(outcome, tuple(data["signals"].values()), absent, degraded)
+        return cls(outcome, tuple(None if name in missing else value for name, value in signals.items()))
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:
@@ -118,3 +132,19 @@ class Verdict:
             return cls.from_dict(json.loads(text))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no verdict: {error}") from None
+
+
+_set_outcome, _set_given = vars(Verdict)["outcome"].__set__, vars(Verdict)["given"].__set__
+
+
+def outcomes(built: Program, role: str) -> list[Outcome]:
+    """The outcome of each row of a program for a role."""
+    declared = [*built["fields"], *built["signals"]]
+    names, defaults = tuple(d["name"] for d in declared), tuple(d.get("missing") for d in declared)
+    remap = built["remap"].get(role, {})
+    found = []
+    for row in built["rows"]:
+        operation = remap.get(row["operation"], row["operation"])
+        steps = tuple(built["steps"].get(operation, ()))
+        found.append(Outcome(row["id"], operation, row["operation"], role, steps, built["digest"], names, defaults))
+    return found

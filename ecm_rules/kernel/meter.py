@@ -22,7 +22,7 @@ def load(path: str) -> "dict[str, Any] | Unreadable | None":
     """The snapshot in a meter's file: a dict, None where there is no file, or Unreadable with the reason."""
     try:
         return parse(files.read(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         return Unreadable(

@@ -42,7 +42,7 @@ def expected(declared: "Mapping[str, Any]") -> str:
     if kind in ("boolean", "string"):
         return "a " + kind
     words = "a whole number" if kind == "integer" else "a number"
-    if "min" in declared and "max" in declared:
+    if "min" in declared and "max" in declared and "above" not in declared and "below" not in declared:
         return f"{words} from {declared['min']} to {declared['max']}"
     bounds = (("min", "at least"), ("above", "above"), ("max", "at most"), ("below", "below"))
     told = [f"{word} {declared[key]}" for key, word in bounds if key in declared]

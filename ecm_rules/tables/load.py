@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from ecm_rules.tables import embedded, reader, rows, schemas, shipped, vocabulary
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
 from ecm_rules.tables.models import Pin, Row, Table, Vocabulary
-from ecm_rules.tables.project import Project
 from ecm_rules.tables.reader import Node
 
 SIGNALS = "rules/signals.yaml"
@@ -31,39 +29,45 @@ def load(name: str, folder: str | None) -> Table:
     project, amiss = projects.read(None if own else folder)
     if root is None:
         raise EcmError(in_order(findings + amiss))
-    words = _own_vocabulary(source, root, findings) if own else _shipped_vocabulary()
-    plain: dict[str, Any] | None = None
-    if not shape.broken & {"zones", "limits"}:
-        plain = root.plain()
-        if not own:
+    words = _own_vocabulary(source, shape, findings) if own else _shipped_vocabulary()
+    plain = None if shape.broken & {"zones", "limits"} else root.plain()
+    pins: tuple[Pin, ...] = ()
+    if not own:
+        shipped_pins = _shipped_pins()
+        pins, added = projects.pins(project, shipped_pins)
+        if words is not None:
+            findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
+        if plain is not None:
             findings += projects.bands(source, root.value["zones"].span, plain["zones"], root.value["zones"])
             plain, raised = projects.lower(project, plain)
-            amiss = amiss + raised
-    if not own:
-        findings += embedded.compare(source, root, words.operations, _shipped_pins()) + _outside(source, root)
+            added = raised + added
+        amiss = amiss + added
     read: tuple[Row, ...] = ()
     remap: dict[str, dict[str, str]] = {}
     # Where the words themselves are at fault, the rows are not blamed for using them.
-    if not (own and shape.broken & {"fields", "signals", "steps", "operations"}):
+    if words is not None:
         context = rows.Context(source, words.declared(), [o.name for o in words.operations], plain, findings)
-        if rules := root.get("rules"):
-            read = rows.read_rows(context, rules)
+        if listed := root.get("rules"):
+            read = rows.read_rows(context, listed)
         remap = _remap(source, root, words, findings)
     findings = in_order(findings + amiss)
-    if plain is None or any(f.severity == ERROR for f in findings):
+    if plain is None or words is None or any(f.severity == ERROR for f in findings):
         raise EcmError(f for f in findings if f.severity == ERROR)
-    return _table(path, plain, words, read, remap, project, findings)
-
-
-def load_pins(folder: str | None) -> tuple[Pin, ...]:
-    """The shipped pins with those of the project in `folder` behind them. Raises EcmError."""
-    shipped_pins = _shipped_pins()
-    project, findings = projects.read(folder)
-    if not findings:
-        pins, findings = projects.pins(project, shipped_pins)
-    if findings:
-        raise EcmError(in_order(findings))
-    return pins
+    return Table(
+        name=os.path.basename(path).removesuffix(".yaml"),
+        version=str(plain.get("ecm_version", plain.get("schema_version"))),
+        file=path,
+        vocabulary=words,
+        rows=read,
+        remap=remap,
+        zones=plain.get("zones", {}),
+        limits=plain.get("limits", {}),
+        pins=pins,
+        audit=plain.get("audit", {}),
+        budget_tokens=project.setting("budget_tokens") if project.enabled else None,
+        enabled=project.enabled,
+        notes=tuple(findings),
+    )
 
 
 def locate(name: str) -> str:
@@ -101,10 +105,15 @@ def _shipped_vocabulary() -> Vocabulary:
     return Vocabulary(_snapshot(root), fields, signals, steps, operations)
 
 
-def _own_vocabulary(source: Source, root: Node, findings: list[Finding]) -> Vocabulary:
-    fields, signals = vocabulary.read_declared(source, root, findings)
-    steps, operations = vocabulary.read_operations(source, root, findings)
-    return Vocabulary(_snapshot(root), fields, signals, steps, operations)
+def _own_vocabulary(source: Source, shape: schemas.Shape, findings: list[Finding]) -> Vocabulary | None:
+    """The vocabulary that a table brings, or None where it is at fault."""
+    if shape.root is None or shape.broken & {"fields", "signals", "steps", "operations"}:
+        return None
+    amiss: list[Finding] = []
+    fields, signals = vocabulary.read_declared(source, shape.root, amiss)
+    steps, operations = vocabulary.read_operations(source, shape.root, amiss)
+    findings += amiss
+    return None if amiss else Vocabulary(_snapshot(shape.root), fields, signals, steps, operations)
 
 
 def _snapshot(root: Node) -> str:
@@ -135,28 +144,3 @@ def _outside(source: Source, root: Node) -> list[Finding]:
         for node in paths
         if os.path.isabs(node.value) or ".." in node.value.replace("\\", "/").split("/")
     ]
-
-
-def _table(
-    path: str,
-    plain: dict[str, Any],
-    words: Vocabulary,
-    read: tuple[Row, ...],
-    remap: dict[str, dict[str, str]],
-    project: Project,
-    notes: list[Finding],
-) -> Table:
-    return Table(
-        name=os.path.basename(path).removesuffix(".yaml"),
-        version=str(plain.get("ecm_version", plain.get("schema_version"))),
-        file=path,
-        vocabulary=words,
-        rows=read,
-        remap=remap,
-        zones=plain.get("zones", {}),
-        limits=plain.get("limits", {}),
-        audit=plain.get("audit", {}),
-        budget_tokens=project.setting("budget_tokens") if project.enabled else None,
-        enabled=project.enabled,
-        notes=tuple(notes),
-    )

@@ -109,6 +109,7 @@ class Table:
     remap: Mapping[str, Mapping[str, str]]
     zones: Mapping[str, float]
     limits: Mapping[str, int | float]
+    pins: tuple[Pin, ...]
     audit: Mapping[str, str]
     budget_tokens: int | None
     enabled: bool

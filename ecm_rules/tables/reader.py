@@ -31,6 +31,8 @@ class Node:
     keys: dict[str, Span] = attrs.field(factory=dict)
     sound: bool = True
     """False where the value was refused: whatever else is wrong with it follows from that."""
+    whole: bool = True
+    """False where a key of the mapping was refused: what seems to be missing may have been meant by it."""
 
     def plain(self) -> Any:
         """The value alone, as dicts, lists and scalars."""
@@ -110,9 +112,10 @@ def _bytes(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise refuse(f"cannot be read: {reason}", "check the path") from None
-    with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise refuse("found no regular file, expected a YAML file")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise refuse("found no regular file, expected a YAML file")
+    with open(handle, "rb") as stream:
         return stream.read(MAX_BYTES + 1)
 
 
@@ -272,6 +275,7 @@ class _Reading:
     def mapping(self, span: Span, depth: int, sound: bool) -> Node:
         values: dict[str, Node] = {}
         keys: dict[str, Span] = {}
+        whole = True
         while not isinstance(event := self.next(), yaml.MappingEndEvent):
             place = self.span(event)
             key = self.key(event, depth)
@@ -282,17 +286,17 @@ class _Reading:
                 message = f"found the key `{escape(key)}` twice, first at line {first.line}, column {first.column}"
                 self.note("ECM102", place, message, "remove one of the two")
             value = self.node(self.next(), depth + 1)
-            sound = sound and not _is_merge(event)  # what it would have merged is not known to be missing
+            whole = whole and key is not None
             if key is not None and key not in keys:
                 keys[key], values[key] = place, value
             if depth == 1:
                 self.muted = self.only is not None
-        return Node(values, span, keys, sound)
+        return Node(values, span, keys, sound, whole)
 
     def key(self, event: Any, depth: int) -> str | None:
         """The key as a string, or None where it was refused; its value is read all the same."""
         place = self.span(event)
-        if _is_merge(event):
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
             self.note("ECM103", place, "found the merge key `<<`, expected a key", "write the merged keys out")
             return None
         node = self.node(event, depth + 1)
@@ -305,7 +309,3 @@ class _Reading:
             self.note("ECM105", place, f"found {kind} as a key, expected a string", "quote it")
             return None
         return node.value
-
-
-def _is_merge(event: Any) -> bool:
-    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style

@@ -46,7 +46,7 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
         _lead(context, item.get("operation"))
         tests: list[Test | None] = []
         if when is not None and when.sound:
-            if not when.value and not when.keys and index < len(node.value) - 1:
+            if not when.keys and when.whole and index < len(node.value) - 1:
                 message = f"found the catch-all `{name}` before other rows, which it hides"
                 context.note("ECM308", when.span, message, "move it to the end")
             tests = [_test(context, key, when.keys[key], value) for key, value in when.value.items()]

@@ -85,7 +85,7 @@ def validate(name: str, document: Document) -> Shape:
     rules, validator = schema(name), _validator(name)
     validator.validate(root.plain(), normalize=False)
     tree = validator._errors  # noqa: SLF001  the documented way to errors that are not yet words
-    leaves = [e for e in _leaves(tree) if _sound(root, e.document_path)]
+    leaves = [e for e in _leaves(tree) if _is_news(root, e)]
     # A misspelt key is one mistake, not an unknown key and a missing one.
     meant = {
         (*e.document_path[:-1], *nearest(str(e.document_path[-1]), _known(rules, e.document_path[:-1])))
@@ -94,7 +94,7 @@ def validate(name: str, document: Document) -> Shape:
     }
     told = [e for e in leaves if e.code != errors.REQUIRED_FIELD.code or e.document_path not in meant]
     broken = {str(e.document_path[0]) for e in leaves}
-    broken |= {key for key, node in root.value.items() if not all(n.sound for n in node.walk())}
+    broken |= {key for key, node in root.value.items() if not all(n.sound and n.whole for n in node.walk())}
     return Shape(
         _without(root, {e.document_path for e in leaves}, ()),
         [_finding(source, root, rules, e) for e in told],
@@ -121,7 +121,11 @@ def _leaves(found: Any) -> Iterator[Any]:
             yield error
 
 
-def _sound(root: Node, path: tuple[str | int, ...]) -> bool:
+def _is_news(root: Node, error: Any) -> bool:
+    """Whether an error does not merely follow from what the reader refused."""
+    path = error.document_path
+    if error.code == errors.REQUIRED_FIELD.code and not root.at(path[:-1]).whole:
+        return False
     return all(root.at(path[:depth]).sound for depth in range(len(path) + 1))
 
 
@@ -153,7 +157,7 @@ def _described(error: Any, value: Any, rule: dict[str, Any]) -> tuple[str, str, 
             pattern = wanted.removesuffix(r"\Z")
             return "ECM205", f"found {shown(value)}, expected an ASCII id as in `{pattern}`", _non_ascii(value)
         case errors.UNALLOWED_VALUE.code:
-            return "ECM204", f"found {shown(value)}, expected another value", suggest(str(value), wanted)
+            return "ECM204", f"found {shown(value)}, expected another value", suggest(str(value), map(str, wanted))
         case errors.MIN_VALUE.code:
             return "ECM204", f"found {shown(value)}, expected at least {wanted}", ""
         case errors.MAX_VALUE.code:

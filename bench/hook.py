@@ -1,0 +1,51 @@
+"""The hook as a whole process, beside a bare interpreter that imports json."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+
+import timing
+
+import ecm_rules
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAYLOADS = ROOT / "fixtures/hosts/claude-code"
+TRANSCRIPT = ROOT / "fixtures/transcripts/01_claude_small.jsonl"
+HOOK = pathlib.Path(sys.executable).parent / "ecm-hook"
+
+
+def process(command: list[str], folder: str, data: bytes = b"") -> Callable[[], object]:
+    return lambda: subprocess.run(command, cwd=folder, input=data, check=True, capture_output=True)
+
+
+def main() -> int:
+    options = timing.arguments(__doc__)
+    # An installed package has its bytecode; a checkout that was never run may not.
+    compileall.compile_dir(os.path.dirname(ecm_rules.__file__), quiet=1)
+    statusline = (PAYLOADS / "statusline.after-turn.json").read_bytes()
+    prompt = json.loads((PAYLOADS / "UserPromptSubmit.json").read_text()) | {"transcript_path": str(TRANSCRIPT)}
+    python, hook = [sys.executable], [str(HOOK), "claude-code"]
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "eidolons.yaml").write_text("context: {}\n")
+        contenders = {
+            "python -c pass": process([*python, "-c", "pass"], folder),
+            "python -c 'import json'": process([*python, "-c", "import json"], folder),
+            "ecm-hook, a statusline": process(hook, folder, statusline),
+            "ecm-hook, a prompt with a transcript of 130 kB": process(hook, folder, json.dumps(prompt).encode()),
+        }
+        medians = timing.rounds(contenders, 60 if options.quick else 300)
+    yardstick = "python -c 'import json'"
+    yardsticks = {name: yardstick for name in contenders if name != yardstick}
+    timing.report("the hook, as a process", timing.figures(medians, yardsticks, "ms", 1e3), options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

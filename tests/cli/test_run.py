@@ -1,0 +1,130 @@
+"""`ecm-rules run`: the main job, on recorded sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+from tests.commands import run
+from tests.conftest import FIXTURES
+
+SESSIONS = FIXTURES / "transcripts"
+COMPACTED = str(SESSIONS / "02_claude_compact_boundary.jsonl")
+
+
+def told(*arguments: str, cwd: pathlib.Path | str = ".") -> dict[str, Any]:
+    done = run("run", "--json", *arguments, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_person_sees_gauge_signals_rows_and_steps(tmp_path: pathlib.Path) -> None:
+    done = run("run", COMPACTED, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "claude-opus-4-5-20251101 · 203 records" in lines[0]
+    assert "57.0% amber" in done.stdout
+    assert "green" in lines[3]
+    assert "critical 90%" in lines[3]
+    assert "114,039 of 200,000 tokens, from the usage record" in done.stdout
+    assert "✗ P3  compact             zone is amber, not red" in done.stdout
+    assert "✓ P5  prune_tool_results  zone = amber and tool_result_share ≥ 0.4: " in done.stdout
+    assert "→ prune_tool_results:" in done.stdout
+    assert "4. host_clear_tool_results  host, loses content" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_the_json_form(tmp_path: pathlib.Path) -> None:
+    found = told(COMPACTED, cwd=tmp_path)
+    assert found["meter"]["utilization"] == 0.570195
+    assert (found["meter"]["estimate_source"], found["meter"]["compaction_count"]) == ("host", 1)
+    assert found["verdict"]["rule"] == "P5"
+    assert [row["id"] for row in found["trace"] if row["fired"]] == ["P5"]
+    assert not os.path.exists(tmp_path / ".eidolons")
+
+
+def test_a_window_and_a_budget_of_ones_own() -> None:
+    assert told(COMPACTED, "--window-tokens", "130000")["verdict"]["rule"] == "P3"
+    assert told(COMPACTED, "--window-tokens", "1000000")["verdict"]["rule"] == "P7"
+    found = told(COMPACTED, "--budget-tokens", "100000")
+    assert (found["verdict"]["rule"], found["verdict"]["operation"]) == ("P1", "wrap_up")
+
+
+def test_more_than_the_window_is_unknown() -> None:
+    found = told(COMPACTED, "--window-tokens", "100000")
+    assert (found["meter"]["zone"], found["verdict"]["rule"]) == ("unknown", "P7")
+    assert "114039 tokens used, 100000 in the window" in run("run", COMPACTED, "--window-tokens", "100000").stdout
+
+
+def test_right_after_a_compaction_there_is_an_estimate_and_it_says_so() -> None:
+    meter = told(str(SESSIONS / "02b_claude_just_after_boundary.jsonl"))["meter"]
+    assert (meter["estimate_source"], meter["basis"]) == ("transcript_heuristic", "content bytes")
+    assert meter["used_tokens_est"] == 11477 // 4 + 40_000
+
+
+def test_a_subagents_transcript_is_decided_for_a_subagent() -> None:
+    path = str(SESSIONS / "07_claude_subagent_sidechain.jsonl")
+    found = told(path, "--window-tokens", "75000", "--budget-tokens", "1")
+    assert (found["verdict"]["rule"], found["verdict"]["operation"]) == ("P2", "finish_and_return")
+    assert "(a subagent, so not handoff_fresh)" in run("run", path, "--window-tokens", "75000").stdout
+
+
+def test_an_unknown_model_needs_a_window(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(
+        json.dumps(
+            {"type": "assistant", "message": {"model": "new-model\x1b[31m\u202e", "usage": {"input_tokens": 10}}}
+        )
+        + "\n"
+    )
+    done = run("run", str(path))
+    assert "give the model's window with --window-tokens N" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+
+
+def test_the_projects_layer_is_used(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.2}, budget_tokens: 1000000}\n")
+    found = told(str(SESSIONS / "01_claude_small.jsonl"), "--project", str(tmp_path))
+    assert found["meter"]["zone"] == "amber"
+    assert found["meter"]["budget"]["ceiling_tokens"] == 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])
+def test_what_cannot_be_read_exits_2(kind: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.jsonl"
+    if kind == "directory":
+        path.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)
+    done = run("run", str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{path}: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0" * 100, b"not a transcript\n", b"{}\n[]\n3\n", b'{"type":"user","message":{"content":"hi"}}']
+)
+def test_whatever_is_in_the_file_a_verdict_comes_out(data: bytes, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(data)
+    assert told(str(path))["verdict"]["rule"] == "P7"
+    assert run("run", str(path), "--window-tokens", "50000").returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [[], ["x", "--window-tokens", "0"], ["x", "--budget-tokens", "many"]])
+def test_bad_usage_exits_2(arguments: list[str]) -> None:
+    assert run("run", *arguments).returncode == 2
+
+
+def test_a_bad_project_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.9}}\n")
+    done = run("run", COMPACTED, "--project", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "ECM401" in done.stderr

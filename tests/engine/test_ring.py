@@ -1,0 +1,68 @@
+"""The runtime ring: what a prompt may import, checked in fresh processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ecm_rules import Policy
+from ecm_rules.engine import program
+
+HEAVY = {
+    "yaml", "cerberus", "jmespath", "attr", "attrs", "typer", "click", "rich", "dataclasses", "typing", "pathlib",
+    "logging", "tempfile", "hashlib", "inspect", "ast", "random",
+}  # fmt: skip
+RING = [
+    "ecm_rules.tables.domains",
+    "ecm_rules.engine.program",
+    "ecm_rules.kernel.audit",
+    "ecm_rules.kernel.files",
+    "ecm_rules.kernel.meter",
+    "ecm_rules.kernel.transcripts",
+    "ecm_rules.hosts.cache",
+    "ecm_rules.hosts.hook",
+]
+
+
+def loaded_by(code: str) -> set[str]:
+    """Modules that `code` loads on top of a started interpreter with json."""
+    show = "import sys, json, os; before = set(sys.modules);" + code + ";print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {show}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split("\n")[-2].split())
+
+
+def test_importing_the_package_imports_nothing() -> None:
+    assert loaded_by("import ecm_rules") == {"ecm_rules"}
+
+
+@pytest.mark.parametrize("module", RING)
+def test_a_module_of_the_ring_imports_the_light_part_alone(module: str) -> None:
+    loaded = loaded_by(f"import {module}")
+    assert not loaded & HEAVY
+    assert {name for name in loaded if not name.startswith("ecm_rules")} <= {"_blake2"}
+
+
+def test_a_program_loads_back_and_decides_without_the_authoring_side(policy: Policy) -> None:
+    text = program.dumps(policy.program)
+    code = (
+        "from ecm_rules.engine import program;"
+        f"p = program.loads({text!r});"
+        "print(json.dumps(program.decide(p, {'zone': 'red', 'compaction_count': 2}, 'subagent')))"
+    )
+    assert not loaded_by(code) & HEAVY
+    done = subprocess.run([sys.executable, "-c", "import json;" + code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == policy.decide({"zone": "red", "compaction_count": 2}, "subagent").to_dict()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 0}', "nonsense", "null"])
+def test_what_is_no_program_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  json's own errors are among them
+        program.loads(text)

@@ -1,0 +1,243 @@
+"""`ecm-hook` as a client calls it: payload on stdin; meter and log in the project; nothing on stdout; exit 0."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from ecm_rules.hosts import cache
+from tests.commands import BIN, run
+from tests.conftest import FIXTURES
+
+PAYLOADS = FIXTURES / "hosts/claude-code"
+STATE = ".eidolons/.context"
+
+
+def hook(
+    project: pathlib.Path, payload: bytes | dict[str, object], *arguments: str, **env: str
+) -> subprocess.CompletedProcess[str]:
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    done = run(*(arguments or ("claude-code",)), cwd=project, stdin=data, script="ecm-hook", **env)
+    assert (done.returncode, done.stdout) == (0, "")
+    return done
+
+
+def payload(name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((PAYLOADS / name).read_text())
+    return found
+
+
+def meter(project: pathlib.Path, name: str = "meter.json") -> dict[str, object]:
+    found: dict[str, object] = json.loads((project / STATE / name).read_text())
+    return found
+
+
+def log(project: pathlib.Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (project / STATE / "policy-log.jsonl").read_text().splitlines()]
+
+
+def test_the_clients_own_reading_becomes_the_meter(project: pathlib.Path) -> None:
+    done = hook(project, payload("statusline.after-turn.json"))
+    assert done.stderr == ""
+    made = meter(project)
+    assert (made["utilization"], made["window_tokens"], made["zone"]) == (0.15, 1_000_000, "green")
+    assert (made["estimate_source"], made["basis"]) == ("host", "client's reading")
+    (line,) = log(project)
+    assert (line["rule"], line["operation"], line["session_id"]) == ("P7", "continue", made["session_id"])
+    assert line["evaluated_at"] == made["updated_at"]
+
+
+@pytest.mark.parametrize("name", ["statusline.start.json", "statusline.after-compact.json"])
+def test_null_and_zero_are_no_reading(name: str, project: pathlib.Path) -> None:
+    hook(project, payload(name))
+    assert (meter(project)["zone"], log(project)[0]["rule"]) == ("unknown", "P7")
+
+
+def test_a_prompt_is_measured_from_the_transcript(project: pathlib.Path) -> None:
+    path = FIXTURES / "transcripts/02_claude_compact_boundary.jsonl"
+    hook(project, {**payload("UserPromptSubmit.json"), "transcript_path": str(path)})
+    made = meter(project)
+    assert (made["used_tokens_est"], made["window_tokens"], made["compaction_count"]) == (114039, 200000, 1)
+    assert log(project)[0]["rule"] == "P5"
+
+
+def test_a_subagent_has_a_meter_and_a_role_of_its_own(project: pathlib.Path) -> None:
+    given = {**payload("statusline.after-turn.json"), "agent_id": "../../a"}
+    given["context_window"] = {"used_percentage": 95, "context_window_size": 200_000}
+    hook(project, given)
+    assert not (project / STATE / "meter.json").exists()
+    (own,) = (project / STATE).glob("meter-h-*.json")
+    assert json.loads(own.read_text())["zone"] == "critical"
+    assert [(x["operation"], x["raw_operation"], x["subagent"]) for x in log(project)] == [
+        ("finish_and_return", "handoff_fresh", True)
+    ]
+
+
+def test_the_projects_thresholds_and_budget_are_used(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.1}, budget_tokens: 5000}\n")
+    hook(tmp_path, payload("statusline.after-turn.json"))
+    made = meter(tmp_path)
+    assert made["zone"] == "amber"
+    assert made["budget"] == {"ceiling_tokens": 5000, "spent_tokens_est": None}
+
+
+@pytest.mark.parametrize("text", [None, "version: 1\n", "context: {enabled: false}\n", "# context\nmembers: []\n"])
+def test_without_opting_in_nothing_is_measured_or_logged(text: str | None, tmp_path: pathlib.Path) -> None:
+    if text is not None:
+        (tmp_path / "eidolons.yaml").write_text(text)
+    hook(tmp_path, payload("statusline.after-turn.json"))
+    assert not (tmp_path / STATE / "meter.json").exists()
+    assert not (tmp_path / STATE / "policy-log.jsonl").exists()
+
+
+def test_a_changed_table_is_read_anew(project: pathlib.Path) -> None:
+    hook(project, payload("statusline.after-turn.json"))
+    (project / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.1}}\n")
+    hook(project, payload("statusline.after-turn.json"))
+    assert [x["rule"] for x in log(project)] == ["P7", "P6"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"key": "forged", "enabled": true}', b"\0" * 100])
+def test_a_stale_or_corrupt_cache_is_replaced(content: bytes, project: pathlib.Path) -> None:
+    path = project / cache.FILE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    hook(project, payload("statusline.after-turn.json"))
+    assert log(project)[0]["rule"] == "P7"
+    assert json.loads(path.read_bytes())["enabled"] is True
+
+
+def test_while_the_cache_is_current_the_authoring_side_is_not_imported(project: pathlib.Path) -> None:
+    given = json.dumps(
+        {**payload("UserPromptSubmit.json"), "transcript_path": str(FIXTURES / "transcripts/01_claude_small.jsonl")}
+    )
+    hook(project, given.encode())
+    code = "import sys, os, json, re; before = set(sys.modules); from ecm_rules.hosts import hook; hook.main(); print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "claude-code"],
+        cwd=project,
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {name for name in done.stdout.split() if not name.startswith("ecm_rules")}
+    assert loaded <= {"_blake2"}
+    assert len(log(project)) == 2
+
+
+BAD = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "two documents": b"{}{}",
+    "a list": b"[]",
+    "latin-1": b'{"session_id": "caf\xe9"}',
+    "deep": b"[" * 100_000,
+    "NaN": b'{"context_window": {"used_percentage": NaN}}',
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD.keys())
+def test_an_unreadable_payload_is_one_line_on_stderr(data: bytes, project: pathlib.Path) -> None:
+    done = hook(project, data)
+    assert done.stderr.startswith("ecm-hook: payload: ")
+    assert done.stderr.count("\n") == 1
+
+
+WRONG = [None, True, 0, -5, 1e400, "x" * 100_000, [], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("name", ["statusline.after-turn.json", "UserPromptSubmit.json"])
+def test_every_field_may_be_missing_or_of_another_type(name: str, project: pathlib.Path) -> None:
+    # In this process: the console script around it is tested above.
+    from ecm_rules.hosts.hook import run as handle
+
+    whole = payload(name)
+    for key in [*whole, "agent_id"]:
+        for value in WRONG:
+            text = json.dumps({**whole, key: value}).replace("Infinity", "1e400")
+            assert handle(["claude-code"], text.encode(), str(project)) is None
+        rest = {k: v for k, v in whole.items() if k != key}
+        assert handle(["claude-code"], json.dumps(rest).encode(), str(project)) is None
+    for key in ("used_percentage", "context_window_size"):
+        for value in WRONG:
+            window = {"used_percentage": 50, "context_window_size": 1000, key: value}
+            text = json.dumps({**whole, "context_window": window}).replace("Infinity", "1e400")
+            assert handle(["claude-code"], text.encode(), str(project)) is None
+    assert {line["operation"] for line in log(project)} <= {"continue", "externalize"}
+
+
+def test_a_number_beside_the_window_is_no_reading(project: pathlib.Path) -> None:
+    hook(project, {"context_window": {"used_percentage": 190, "context_window_size": 200_000}})
+    assert meter(project)["zone"] == "unknown"
+
+
+def test_bad_usage_and_unknown_hosts_are_said_and_nothing_more(project: pathlib.Path) -> None:
+    assert "unknown host 'vim', known: claude-code" in hook(project, b"{}", "vim").stderr
+    done = run(cwd=project, script="ecm-hook")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "usage: ecm-hook HOST" in done.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_said(project: pathlib.Path) -> None:
+    (project / ".eidolons").write_text("not a folder")
+    done = hook(project, payload("statusline.after-turn.json"))
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_link_for_the_state_folder_is_not_followed(
+    project: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (project / ".eidolons").symlink_to(elsewhere)
+    done = hook(project, payload("statusline.after-turn.json"))
+    assert "symbolic link" in done.stderr
+    assert os.listdir(elsewhere) == []
+
+
+def test_a_bad_table_is_one_line_and_no_meter(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.9}}\n")
+    done = hook(tmp_path, payload("statusline.after-turn.json"))
+    assert "ECM401" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / STATE / "policy-log.jsonl").exists()
+
+
+def test_a_deleted_working_folder_and_closed_streams_do_not_raise(tmp_path: pathlib.Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && {BIN / 'ecm-hook'} claude-code < /dev/null; echo $?"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr.count("Traceback")) == ("0\n", 0)
+    done = subprocess.run(
+        ["bash", "-c", f"{BIN / 'ecm-hook'} claude-code <&- 2>&-; echo $?"], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_warnings_and_development_mode_print_nothing(project: pathlib.Path) -> None:
+    done = hook(project, payload("statusline.after-turn.json"), PYTHONWARNINGS="always", PYTHONDEVMODE="1")
+    assert done.stderr == ""
+
+
+def test_thirty_hooks_at_once_on_one_session(project: pathlib.Path) -> None:
+    data = json.dumps(payload("statusline.after-turn.json")).encode()
+    running = [
+        subprocess.Popen(
+            [BIN / "ecm-hook", "claude-code"],
+            cwd=project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(30)
+    ]
+    answers = [process.communicate(data) for process in running]
+    assert set(answers) == {(b"", b"")}
+    assert len(log(project)) == 30
+    assert meter(project)["zone"] == "green"

@@ -1,0 +1,135 @@
+"""Files that survive crashes, crowds and hostile names."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecm_rules.kernel import files
+
+APPEND = """
+import sys
+from ecm_rules.kernel import files
+path, writer, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for n in range(count):
+    files.append(path, ('{"w": %s, "n": %d, "pad": "%s"}' % (writer, n, "x" * 500)).encode())
+"""
+REPLACE = """
+import sys
+from ecm_rules.kernel import files
+path, writer, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for n in range(count):
+    files.replace(path, ('{"w": %s, "n": %d, "pad": "%s"}' % (writer, n, "x" * 50_000)).encode())
+"""
+
+
+def crowd(code: str, path: pathlib.Path, writers: int, count: int) -> list[subprocess.Popen[bytes]]:
+    return [subprocess.Popen([sys.executable, "-c", code, str(path), str(w), str(count)]) for w in range(writers)]
+
+
+def test_a_crowd_of_writers_tears_and_loses_no_line(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.jsonl"
+    assert [p.wait() for p in crowd(APPEND, path, 8, 100)] == [0] * 8
+    lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+    assert sorted((x["w"], x["n"]) for x in lines) == [(w, n) for w in range(8) for n in range(100)]
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "meter.json"
+    files.replace(str(path), b'{"w": -1}')
+    writers = crowd(REPLACE, path, 4, 100)
+    seen = 0
+    while any(p.poll() is None for p in writers):
+        assert "w" in json.loads(path.read_bytes())
+        seen += 1
+    assert seen > 10
+    assert os.listdir(tmp_path) == ["meter.json"]
+
+
+def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "meter.json"
+    files.replace(str(path), b'{"w": -1}')
+    for _ in range(10):
+        (writer,) = crowd(REPLACE, path, 1, 100_000)
+        while json.loads(path.read_bytes())["w"] == -1:
+            pass
+        writer.kill()
+        writer.wait()
+        json.loads(path.read_bytes())
+
+
+def test_a_torn_last_line_is_closed_before_the_next(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"b": ')
+    files.append(str(path), b'{"c": 3}')
+    assert path.read_bytes() == b'{"a": 1}\n{"b": \n{"c": 3}\n'
+
+
+def test_modes_are_private(tmp_path: pathlib.Path) -> None:
+    path = files.place(str(tmp_path), ".eidolons/.context/meter.json")
+    files.replace(path, b"{}")
+    files.append(path + "l", b"{}")
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert os.stat(path + "l").st_mode & 0o777 == 0o600
+    assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("relative", ["../x", "a/../../x", "/etc/x", "a\\..\\..\\x", "a\0b"])
+def test_a_path_that_leaves_the_project_is_refused(relative: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError, match="leaves the project"):
+        files.place(str(tmp_path), relative)
+
+
+def test_links_are_refused_at_every_state_path(tmp_path: pathlib.Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    target = elsewhere / "victim"
+    target.write_text("precious")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / ".eidolons").symlink_to(elsewhere)
+    with pytest.raises(OSError, match="symbolic link"):
+        files.place(str(project), ".eidolons/.context/meter.json")
+    link = project / "meter.json"
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic link"):
+        files.replace(str(link), b"{}")
+    with pytest.raises(OSError):  # noqa: PT011  the system's own refusal to follow
+        files.append(str(link), b"{}")
+    assert target.read_text() == "precious"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_is_said(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError):  # noqa: PT011  no regular file, before anything is written
+        files.append("/dev/full", b"{}")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / "log")
+    os.mkfifo(path)
+    with pytest.raises(OSError, match="regular"):
+        files.append(path, b"{}")
+    with pytest.raises(OSError, match="regular"):
+        files.read(path)
+
+
+@given(st.text(max_size=400))
+def test_any_session_id_becomes_a_harmless_name(session: str) -> None:
+    name = files.session_name(session)
+    assert 0 < len(name) <= 128
+    assert name.isascii()
+    assert not set(name) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+@pytest.mark.parametrize("session", ["", "../../x", "a\0b", "a" * 300, "CON ", "é", "\ud800", "."])
+def test_hostile_session_ids_are_hashed(session: str) -> None:
+    assert files.session_name(session).startswith("h-")
+    assert files.session_name("4be76715-2ae1-4e9c-8952-9d75579ca13e") == "4be76715-2ae1-4e9c-8952-9d75579ca13e"

@@ -1,0 +1,48 @@
+"""README says what is so: its tables are generated, its commands run, its Python gives what it says."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_tables_of_the_readme_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/render_readme.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_python_of_the_readme_gives_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
+        assert test.examples
+        assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
+
+
+def test_the_commands_of_the_readme_run() -> None:
+    from tests.commands import BIN
+
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+        for command in re.findall(r"^\$ (ecm-rules .*)$", block, re.MULTILINE):
+            done = subprocess.run(
+                ["bash", "-c", f"{BIN}/{command}"], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, (command, done.stderr)
+
+
+def test_every_link_within_the_project_leads_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "bench/README.md"]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

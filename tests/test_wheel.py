@@ -1,0 +1,45 @@
+"""The wheel, installed outside of the checkout, finds its tables."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import venv
+
+from tests.conftest import FIXTURES, ROOT
+
+
+def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(
+        ROOT,
+        source,
+        ignore=shutil.ignore_patterns(".git", ".venv", "fixtures", "tests", "bench", "*cache*", "dist", "build"),
+    )
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(source)], check=True, capture_output=True
+    )
+    (wheel,) = tmp_path.glob("ecm_rules-*.whl")
+    venv.create(tmp_path / "empty", with_pip=True)
+    binaries = tmp_path / "empty/bin"
+    subprocess.run([binaries / "python", *pip[1:], "install", str(wheel)], check=True, capture_output=True)
+    shutil.rmtree(source)
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [binaries / arguments[0], *arguments[1:]], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    code = "import ecm_rules, sys; p = ecm_rules.load_policy(); print(ecm_rules.__file__); print(p.decide({'zone': 'red'}).rule)"
+    where, rule = run("python", "-c", code).split()
+    assert where.startswith(str(tmp_path / "empty"))
+    assert rule == "P3"
+    session = str(FIXTURES / "transcripts/01_claude_small.jsonl")
+    assert json.loads(run("ecm-rules", "run", session, "--json"))["verdict"]["rule"] == "P7"
+    assert "recover_fresh" in run("ecm-rules", "table", "lateral-signals")
+    assert "py.typed" in [path.name for path in (tmp_path / "empty").rglob("ecm_rules/py.typed")]

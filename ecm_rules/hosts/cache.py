@@ -9,28 +9,32 @@ import os
 
 from ecm_rules import __version__
 from ecm_rules.kernel import files
+from ecm_rules.tables import shipped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 FILE = ".eidolons/.context/programs.json"
-PROJECT_FILES = ("eidolons.yaml", ".eidolons/ecm.yaml")
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_SHIPPED = ("roster/context-policy.yaml", "rules/signals.yaml", "rules/operations.yaml", "rules/hosts.yaml")
+_PROJECT = ("eidolons.yaml", ".eidolons/ecm.yaml")
+_SHIPPED = (
+    "roster/context-policy.yaml",
+    "roster/pins.yaml",
+    "rules/signals.yaml",
+    "rules/operations.yaml",
+    "rules/hosts.yaml",
+)
 
 
 def programs(project: str) -> "dict[str, Any] | None":
     """{"key", "enabled", "audit", "budget_tokens", "program", "hosts", "models"} of a project, None where it has not
     opted in. Raises what `build` raises.
     """
-    context = _content(os.path.join(project, PROJECT_FILES[0]))
-    if context is None or b"context" not in context:
+    own = [_content(os.path.join(project, name)) for name in _PROJECT]
+    if own[0] is None or b"context" not in own[0]:
         return None
-    key = _key(project)
-    found = _read(os.path.join(project, FILE), key)
-    if found is None:
-        found = build(project, key)
+    key = _key([*own, *(_content(shipped.path(name)) for name in _SHIPPED)])
+    found = _read(os.path.join(project, FILE), key) or build(project, key)
     return found if found["enabled"] else None
 
 
@@ -57,17 +61,12 @@ def build(project: str, key: str) -> "dict[str, Any]":
     return found
 
 
-def _key(project: str) -> str:
+def _key(contents: "list[bytes | None]") -> str:
     # Python's own BLAKE2, without hashlib and the OpenSSL behind it.
     from _blake2 import blake2b
 
-    folder = os.path.join(_ROOT, "_data") if os.path.isdir(os.path.join(_ROOT, "_data")) else os.path.dirname(_ROOT)
     digest = blake2b(__version__.encode(), digest_size=16)
-    for path in (
-        *(os.path.join(folder, name) for name in _SHIPPED),
-        *(os.path.join(project, name) for name in PROJECT_FILES),
-    ):
-        content = _content(path)
+    for content in contents:
         digest.update(b"-" if content is None else b"%d:" % len(content) + content)
     return digest.hexdigest()
 

@@ -49,20 +49,12 @@ def run(arguments: "list[str]", payload: bytes, project: str) -> "str | None":
     program, paths = programs["program"], host["payload"]
     session, agent = _text(given, paths["session"]), _text(given, paths["agent"])
     role = engine.ROLES[1] if agent else engine.ROLES[0]
-    own = programs["audit"].get("meter", ".eidolons/.context/meter.json")
-    if agent:
-        own = f"{own.removesuffix('.json')}-{files.session_name(agent)}.json"
+    own = audit.meter_of(programs["audit"], agent)
     before = meter.load(os.path.join(project, own))
     measured = measure(programs, host, given, session, before if isinstance(before, dict) else {})
     told = audit.answer(program, engine.decide(program, measured, role))
     files.replace(files.place(project, own), json.dumps(measured).encode("ascii"))
-    audit.record(
-        project,
-        programs["audit"].get("policy_log", ".eidolons/.context/policy-log.jsonl"),
-        told,
-        session,
-        measured["updated_at"],
-    )
+    audit.record(project, programs["audit"], told, session, measured["updated_at"])
     return None
 
 

@@ -1,12 +1,18 @@
 """A verdict as the verbs print it and the policy log keeps it. Part of the runtime ring."""
 
 import json
+import os
 
 from ecm_rules.kernel import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
+
+# Where they stand for a policy that does not say.
+METER = ".eidolons/.context/meter.json"
+LOG = ".eidolons/.context/policy-log.jsonl"
 
 # What the drop-in verb answers where no table can be read: nothing escalates.
 NO_TABLE = {
@@ -21,6 +27,15 @@ NO_TABLE = {
 }
 
 
+def meter_of(paths: "Mapping[str, str]", subagent: "str | None") -> str:
+    """Where the meter stands, relative to the project: the session's, or the own one of a subagent by its id."""
+    path = paths.get("meter", METER)
+    if subagent is None:
+        return path
+    stem, extension = os.path.splitext(path)
+    return f"{stem}-{files.session_name(subagent)}{extension}"
+
+
 def answer(program: "dict[str, Any]", verdict: "dict[str, Any]") -> "dict[str, Any]":
     """The JSON of `eidolons context policy` for a verdict of `engine.program.decide`, and what we add to it."""
     signals = verdict["signals"]
@@ -32,7 +47,8 @@ def answer(program: "dict[str, Any]", verdict: "dict[str, Any]") -> "dict[str, A
     return told
 
 
-def record(project: str, log: str, told: "dict[str, Any]", session: "str | None", now: str) -> None:
+def record(project: str, paths: "Mapping[str, str]", told: "dict[str, Any]", session: "str | None", now: str) -> None:
     """Append a line to the policy log: the answer, with who asked and when. Raises OSError."""
+    log = paths.get("policy_log", LOG)
     entry = {**told, "session_id": session, "evaluated_at": now}
     files.append(files.place(project, log), json.dumps(entry, separators=(",", ":")).encode("ascii"))

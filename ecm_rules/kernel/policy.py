@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from ecm_rules.engine import program
 from ecm_rules.engine.policy import load_policy
-from ecm_rules.kernel import audit, files, meter
+from ecm_rules.kernel import audit, meter
 from ecm_rules.tables.findings import EcmError
-
-METER = ".eidolons/.context/meter.json"
-LOG = ".eidolons/.context/policy-log.jsonl"
 
 
 @attrs.frozen
@@ -38,16 +36,12 @@ def evaluate(
     A table that does not load answers P7 `continue`, with the findings among the complaints.
     """
     role = program.ROLES[1] if subagent else program.ROLES[0]
-    log = LOG
+    paths: Mapping[str, str] = {}
     try:
         table = load_policy(policy, project=project)
-        log = str(table.table.audit.get("policy_log", LOG))
-        own = str(table.table.audit.get("meter", METER))
-        seen = (
-            meter.parse(snapshot)
-            if snapshot is not None
-            else meter.load(path or _own_meter(project, own, session, subagent))
-        )
+        paths = table.table.audit
+        own = os.path.join(project, audit.meter_of(paths, session if subagent else None))
+        seen = meter.load(path or own) if snapshot is None else meter.parse(snapshot)
         told = audit.answer(table.program, table.decide(seen, role).to_dict())
         complaints = [f"meter degraded: {d['path']}: {d['reason']}" for d in told["degraded"]]
     except EcmError as error:
@@ -57,15 +51,7 @@ def evaluate(
         told = {**audit.NO_TABLE, "subagent": subagent}
         complaints = [f"evaluation failed: {error.__class__.__name__}: {error}"]
     try:
-        audit.record(project, log, told, session, meter.now())
+        audit.record(project, paths, told, session, meter.now())
     except (OSError, ValueError) as error:
         complaints.append(f"not logged: {error}")
     return Answer(told, tuple(complaints))
-
-
-def _own_meter(project: str, own: str, session: str | None, subagent: bool) -> str:
-    path = os.path.join(project, own)
-    if not (subagent and session):
-        return path
-    stem, extension = os.path.splitext(path)
-    return f"{stem}-{files.session_name(session)}{extension}"

@@ -15,7 +15,6 @@ from ecm_rules.tables.models import Pin
 from ecm_rules.tables.reader import Node
 
 FILES = ("eidolons.yaml", ".eidolons/ecm.yaml")
-ZONES = ("amber", "red", "critical")
 # Bands narrower than this could be crossed by the error of an estimate.
 NARROWEST = 0.10
 _SLACK = 1e-9
@@ -83,7 +82,7 @@ def lower(project: Project, document: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 def bands(source: Source, place: Span, zones: Mapping[str, float], node: Node | None = None) -> list[Finding]:
     """Findings where the zones are out of order, or a band is narrower than the error of an estimate."""
-    for below, zone in itertools.pairwise(ZONES):
+    for below, zone in itertools.pairwise(schemas.schema("context-policy")["zones"]["schema"]):
         if zones[zone] - zones[below] < NARROWEST - _SLACK:
             at = next((node.value[z].span for z in (zone, below) if node is not None and z in node.value), place)
             message = f"found {below} at {zones[below]} and {zone} at {zones[zone]}, expected {NARROWEST} between them"

@@ -1,6 +1,4 @@
-"""Where the shipped tables stand: inside the wheel, or beside the package in a checkout."""
-
-from __future__ import annotations
+"""Where the shipped tables stand: inside the wheel, or beside the package in a checkout. Part of the runtime ring."""
 
 import os
 
@@ -15,7 +13,7 @@ def path(name: str) -> str:
     return os.path.join(ROOT, *name.split("/"))
 
 
-def names() -> dict[str, str]:
+def names() -> "dict[str, str]":
     """Every shipped table by its stem: {"context-policy": path, …}, sorted."""
     found = {}
     for folder in FOLDERS:

@@ -5,13 +5,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-all lint format bench readme clean
 
-demo: .venv/core ## the main job, on a recorded session
+# the main job, on a recorded session
+demo: .venv/core
 	$(BIN)/ecm-rules run fixtures/transcripts/02_claude_compact_boundary.jsonl
 
-test: .venv/dev ## every test
+# every test
+test: .venv/dev
 	$(BIN)/python -m pytest
 
-test-all: test ## and the same on every other supported Python that is here
+# and the same on every other supported Python that is here
+test-all: test
 	@for version in 3.11 3.12 3.13 3.14; do \
 	  python=$$(command -v python$$version) && $$python -c '' 2>/dev/null || continue; \
 	  $(BIN)/python -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] == '$$version')" || continue; \
@@ -20,7 +23,8 @@ test-all: test ## and the same on every other supported Python that is here
 	    && .venv/$$version/bin/python -m pytest || exit 1; \
 	done
 
-lint: .venv/dev ## style, types, floors
+# style, types, floors
+lint: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -30,10 +34,12 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/bench ## side by side with peers; see bench/README.md
+# side by side with peers; see bench/README.md
+bench: .venv/bench
 	@for script in bench/decide.py bench/hook.py bench/load.py; do $(BIN)/python $$script $(ARGS) || exit 1; done
 
-readme: .venv/core ## the tables of README.md, from the tables
+# the tables of README.md, from the tables
+readme: .venv/core
 	$(BIN)/python docs/render_readme.py
 
 clean:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import timing
 
-from ecm_rules.tables import shipped
+from ecm_rules.tables import places
 
 FILES = [
-    shipped.path(name)
+    places.shipped(name)
     for name in ("roster/context-policy.yaml", "roster/pins.yaml", "rules/signals.yaml", "rules/operations.yaml")
 ]
 LOADER = f"import yaml\nfor path in {FILES!r}:\n    yaml.load(open(path, encoding='utf-8'), yaml.CSafeLoader)"

@@ -11,7 +11,7 @@ Names are resolved when they are first used: importing the package imports nothi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ecm_rules.engine.policy import Policy, RowSeen, TestSeen, load_policy, load_table
+    from ecm_rules.engine.policy import Policy, RowTrace, TestTrace, load_policy, load_table
     from ecm_rules.engine.verdict import Degraded, Verdict
     from ecm_rules.tables.findings import EcmError, Finding
 
@@ -21,8 +21,8 @@ __all__ = [
     "EcmError",
     "Finding",
     "Policy",
-    "RowSeen",
-    "TestSeen",
+    "RowTrace",
+    "TestTrace",
     "Verdict",
     "load_policy",
     "load_table",
@@ -33,8 +33,8 @@ _HOMES = {
     "EcmError": "tables.findings",
     "Finding": "tables.findings",
     "Policy": "engine.policy",
-    "RowSeen": "engine.policy",
-    "TestSeen": "engine.policy",
+    "RowTrace": "engine.policy",
+    "TestTrace": "engine.policy",
     "Verdict": "engine.verdict",
     "load_policy": "engine.policy",
     "load_table": "engine.policy",

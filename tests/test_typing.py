@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 GOOD = """
-from ecm_rules import Degraded, EcmError, Finding, Policy, RowSeen, Verdict, load_policy, load_table
+from ecm_rules import Degraded, EcmError, Finding, Policy, RowTrace, Verdict, load_policy, load_table
 
 policy: Policy = load_policy("policy.yaml", project=None)
 verdict: Verdict = policy.decide({"zone": "red"}, role="subagent")
@@ -18,7 +18,7 @@ degraded: tuple[Degraded, ...] = verdict.degraded
 missing: tuple[str, ...] = verdict.missing
 text: str = Verdict.from_json(verdict.to_json()).to_json()
 row: str | None = policy.rule_for(None)
-seen: tuple[RowSeen, ...] = policy.trace({})
+seen: tuple[RowTrace, ...] = policy.trace({})
 held: bool = seen[0].tests[0].held
 try:
     load_table("lateral-signals")

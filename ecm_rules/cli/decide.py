@@ -31,7 +31,7 @@ def decide(
     if isinstance(snapshot, program.Unreadable):
         output.say(f"--signals: {snapshot.reason}")
         raise typer.Exit(output.UNREADABLE)
-    verdict = loaded.decide(snapshot, program.ROLES[1] if subagent else program.ROLES[0])
+    verdict = loaded.decide(snapshot, program.role_of(subagent))
     for fault in verdict.degraded:
         output.say(f"degraded: {fault.path}: {fault.reason}")
     if as_json:

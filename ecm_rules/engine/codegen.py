@@ -21,7 +21,7 @@ import attrs
 from ecm_rules.engine import program
 from ecm_rules.engine.compile import Program
 from ecm_rules.engine.verdict import Verdict, outcomes
-from ecm_rules.tables.domains import LARGEST
+from ecm_rules.tables.domains import LARGEST, NUMERIC
 
 
 class RuleFor(Protocol):
@@ -42,7 +42,6 @@ _COMPARISONS = {
     "in": ast.In,
     "not_in": ast.NotIn,
 }
-_NUMERIC = ("integer", "number")
 
 
 def build(built: Program) -> tuple[RuleFor, Decide]:
@@ -264,7 +263,7 @@ class _Code:
                 )
             if (left.type == "boolean") == (right.type == "boolean"):
                 return _Value(ast.Compare(left.node, [_COMPARISONS[kind]()], [right.node]), "boolean", False)
-        elif kind in ("lt", "lte", "gt", "gte") and all(p.type in _NUMERIC for p in parts):
+        elif kind in ("lt", "lte", "gt", "gte") and all(p.type in NUMERIC for p in parts):
             compared = ast.Compare(parts[0].node, [_COMPARISONS[kind]()], [parts[1].node])
             tests: list[ast.expr] = [_expression("VALUE is None", VALUE=p.node) for p in parts if p.nullable]
             if not tests:

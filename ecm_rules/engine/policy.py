@@ -13,7 +13,7 @@ from ecm_rules.tables.models import Table
 
 
 @attrs.frozen
-class TestSeen:
+class TestTrace:
     """A test of a row on one snapshot: the value it saw (None where missing) and whether it held."""
 
     signal: str
@@ -27,12 +27,12 @@ class TestSeen:
 
 
 @attrs.frozen
-class RowSeen:
+class RowTrace:
     """A row on one snapshot. `fired` is true of the first row whose every test held."""
 
     id: str
     operation: str
-    tests: tuple[TestSeen, ...]
+    tests: tuple[TestTrace, ...]
     held: bool
     fired: bool
 
@@ -42,7 +42,7 @@ class Policy:
     """A decision table with its vocabulary and its project's layer. Built by `load_policy` and `load_table`.
 
     `decide(snapshot, role="orchestrator")` gives the verdict on a snapshot: a dict as `json.loads` gives it, or None
-    where there is none (DESIGN.md §4). It never raises on a JSON value: what is mistyped, not finite or out of range
+    where there is none. It never raises on a JSON value: what is mistyped, not finite or out of range
     counts as missing and is named in `degraded`. It raises ValueError for a role that is neither orchestrator nor
     subagent.
 
@@ -65,13 +65,13 @@ class Policy:
         """SHA-256 of the program's canonical JSON."""
         return str(self.program["digest"])
 
-    def trace(self, snapshot: Any, role: str = "orchestrator") -> tuple[RowSeen, ...]:
+    def trace(self, snapshot: Any, role: str = "orchestrator") -> tuple[RowTrace, ...]:
         """Every row in order, with the value that each of its tests saw and whether it held. Raises as `decide`."""
         values, missing, _ = program.read(self.program, snapshot, role)
-        seen: list[RowSeen] = []
+        seen: list[RowTrace] = []
         for row in self.program["rows"]:
             tests = tuple(
-                TestSeen(
+                TestTrace(
                     name,
                     operator,
                     constant,
@@ -82,7 +82,7 @@ class Policy:
                 for name, operator, constant in row["when"]
             )
             held = all(test.held for test in tests)
-            seen.append(RowSeen(row["id"], row["operation"], tests, held, held and not any(r.fired for r in seen)))
+            seen.append(RowTrace(row["id"], row["operation"], tests, held, held and not any(r.fired for r in seen)))
         return tuple(seen)
 
 
@@ -92,7 +92,7 @@ def load_policy(path: str | None = None, *, project: str | None = ".") -> Policy
 
     Raises EcmError with every finding, located, where a table does not load.
     """
-    return Policy.of(load.load(path or "context-policy", project))
+    return Policy.of(load.load_policy(path, project))
 
 
 def load_table(name: str, *, project: str | None = ".") -> Policy:
@@ -100,4 +100,4 @@ def load_table(name: str, *, project: str | None = ".") -> Policy:
 
     Raises EcmError as `load_policy` does.
     """
-    return Policy.of(load.load(name, project))
+    return Policy.of(load.load_table(name, project))

@@ -17,12 +17,12 @@ An EXPRESSION reads the typed fields, with JMESPath's semantics: `["field", name
 `[comparison, a, b]`, `["and" | "or", a, b]`, `["not", a]`, or `["search", text]` for what only the library can do.
 
 This module belongs to the runtime ring: it runs on every prompt, so it imports nothing but json (and, where a
-table asks for it, jmespath). DESIGN.md §4 is the semantics.
+table asks for it, jmespath). docs/tables.md has the semantics.
 """
 
 import json
 
-from ecm_rules.tables.domains import accept, expected
+from ecm_rules.tables.domains import LARGEST, accept, expected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,16 @@ _KINDS = {
     list: "an array",
     dict: "an object",
 }
+
+
+def role_of(subagent: bool) -> str:
+    """The role of who asks."""
+    return ROLES[1] if subagent else ROLES[0]
+
+
+def kind(value: object) -> str:
+    """What a JSON value is, in words."""
+    return _KINDS.get(value.__class__, "no JSON")
 
 
 class Unreadable:
@@ -200,7 +210,7 @@ def _field(declared: "Spec", snapshot: "Any", faults: "Faults") -> "Any":
                 _fault(
                     faults,
                     ".".join(path[:depth]),
-                    f"found {_KINDS.get(value.__class__, 'no JSON')}, expected an object",
+                    f"found {kind(value)}, expected an object",
                 )
                 return None
             value = value.get(key)
@@ -252,7 +262,7 @@ def _fault(faults: "Faults", path: str, reason: str) -> None:
 def _why_no_object(snapshot: object) -> str:
     if snapshot.__class__ is Unreadable:
         return snapshot.reason
-    return f"found {_KINDS.get(snapshot.__class__, 'no JSON')}, expected an object"
+    return f"found {kind(snapshot)}, expected an object"
 
 
 def _shown(value: "Any") -> str:
@@ -261,9 +271,11 @@ def _shown(value: "Any") -> str:
         return json.dumps(value if len(value) <= 40 else value[:40] + "…")
     if value.__class__ in (int, float) and -1e15 < value < 1e15:
         return repr(value)
-    if value.__class__ is float:
-        return "a number that is not finite" if value - value != 0 else repr(value)
-    return _KINDS.get(value.__class__, "no JSON")
+    if value.__class__ is float and value - value == 0:
+        return repr(value)
+    if value.__class__ is float or (value.__class__ is int and not -LARGEST <= value <= LARGEST):
+        return "a number that no double holds"
+    return kind(value)
 
 
 def _truthy(value: object) -> bool:

@@ -110,7 +110,7 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Verdict:
-        """The verdict that `to_dict` described. Raises KeyError or TypeError for anything else."""
+        """The verdict that `to_dict` described. Raises KeyError, TypeError or AttributeError for anything else."""
         signals, missing = data["signals"], set(data["missing"])
         outcome = Outcome(
             data["rule"],

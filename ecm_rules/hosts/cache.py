@@ -9,7 +9,7 @@ import os
 
 from ecm_rules import __version__
 from ecm_rules.kernel import files
-from ecm_rules.tables import shipped
+from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def programs(project: str) -> "dict[str, Any] | None":
     own = [_content(os.path.join(project, name)) for name in _PROJECT]
     if own[0] is None or b"context" not in own[0]:
         return None
-    key = _key([*own, *(_content(shipped.path(name)) for name in _SHIPPED)])
+    key = _key([*own, *(_content(places.shipped(name)) for name in _SHIPPED)])
     found = _read(os.path.join(project, FILE), key) or build(project, key)
     return found if found["enabled"] else None
 
@@ -41,21 +41,21 @@ def programs(project: str) -> "dict[str, Any] | None":
 def build(project: str, key: str) -> "dict[str, Any]":
     """Read the tables and write the cache; a cache that cannot be written is done without. Raises EcmError."""
     # The whole of YAML and Cerberus, once after each change of a table.
-    from ecm_rules.engine.policy import load_policy
+    from ecm_rules.engine.compile import compile_table
     from ecm_rules.tables.hosts import load_hosts
+    from ecm_rules.tables.load import load_policy
 
-    policy = load_policy(project=project)
-    table = policy.table
+    table = load_policy(None, project)
     found = {
         "key": key,
         "enabled": table.enabled,
         "audit": dict(table.audit),
         "budget_tokens": table.budget_tokens,
-        "program": policy.program,
+        "program": compile_table(table),
         **load_hosts(),
     }
     try:
-        files.replace(files.place(project, FILE), json.dumps(found).encode("ascii"))
+        files.replace(files.state_path(project, FILE), json.dumps(found).encode("ascii"))
     except OSError:
         pass
     return found

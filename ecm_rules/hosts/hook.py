@@ -48,12 +48,13 @@ def run(arguments: "list[str]", payload: bytes, project: str) -> "str | None":
         return f"payload: {given.reason}"
     program, paths = programs["program"], host["payload"]
     session, agent = _text(given, paths["session"]), _text(given, paths["agent"])
-    role = engine.ROLES[1] if agent else engine.ROLES[0]
     own = audit.meter_of(programs["audit"], agent)
     before = meter.load(os.path.join(project, own))
-    measured = measure(programs, host, given, session, before if isinstance(before, dict) else {})
-    told = audit.answer(program, engine.decide(program, measured, role))
-    files.replace(files.place(project, own), json.dumps(measured).encode("ascii"))
+    if not isinstance(before, dict) or before.get("session_id") != session:
+        before = {}  # another session's count and spending are not this one's
+    measured = measure(programs, host, given, session, agent, before)
+    told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)))
+    files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
     audit.record(project, programs["audit"], told, session, measured["updated_at"])
     return None
 
@@ -63,38 +64,47 @@ def measure(
     host: "dict[str, Any]",
     given: "dict[str, Any]",
     session: "str | None",
+    agent: "str | None",
     before: "dict[str, Any]",
 ) -> "dict[str, Any]":
-    """The meter after a payload: the client's own reading, else its transcript's, else the one before."""
-    program, paths = programs["program"], host["payload"]
-    window, percentage = _number(given, paths["window"]), _number(given, paths["used_percentage"])
-    budget = before.get("budget")
-    kept = {
-        "share": before.get("tool_result_share_est"),
-        "compactions": before.get("compaction_count", 0),
-        "ceiling": programs["budget_tokens"],
-        "spent": budget.get("spent_tokens_est") if budget.__class__ is dict else None,
-    }
-    # Null before the first response and zero after a compaction: then the client does not know either.
-    if percentage and window:
-        return meter.compose(
-            program, session, int(window * percentage / 100), window, "host", "client's reading", **kept
-        )
-    path = _text(given, paths["transcript"])
-    if not path or not os.path.isfile(path) or os.path.getsize(path) > MAX_TRANSCRIPT:
-        return meter.compose(program, session, None, window, "unknown", "no reading", **kept)
-    from ecm_rules.kernel import transcripts
+    """The meter after a payload: the client's own reading, else its transcript's, else unknown.
 
-    tally = transcripts.read(path, host["usage"])
-    chain = tally.chain()
-    used, source, basis = transcripts.reading(tally, program, host["overhead_tokens"])
-    window = window or before.get("window_tokens") or transcripts.window(programs["models"], chain.model)
-    kept.update(
-        share=chain.share(),
-        compactions=chain.compactions,
-        spent=tally.spent(program["limits"].get("cache_read_weight", 0)),
+    `before` is the session's meter so far. What a payload does not say (counts, shares, the window) is kept from it.
+    """
+    program, paths, ceiling = programs["program"], host["payload"], programs["budget_tokens"]
+    window, percentage = _number(given, paths["window"]), _number(given, paths["used_percentage"])
+    basis = "client" if window else None
+    if window is None and before.get("window_basis") == "client":
+        window, basis = _number(before, ["window_tokens"]), "client"
+    values, missing, _ = engine.read(program, before)
+    kept = {name: None if name in missing else value for name, value in values.items()}
+    path = _text(given, paths["agent_transcript" if agent else "transcript"])
+    # Null before the first response and zero after a compaction: then the client does not know either.
+    if not (percentage and window) and path and os.path.isfile(path):
+        from ecm_rules.kernel import transcripts
+
+        tally = transcripts.read(path, host["usage"], MAX_TRANSCRIPT)
+        if window is None:
+            window, basis = transcripts.window(programs["models"], tally.chain().model), "model"
+        measured = {**transcripts.measure(tally, program, host, window, basis, ceiling), "session_id": session}
+        if tally.partial:  # what stands before the part that was read happened all the same
+            measured["compaction_count"] = max(measured["compaction_count"], kept["compaction_count"] or 0)
+        return measured
+    used = int(window * percentage / 100) if percentage and window else None
+    known, source = ("client's reading", "host") if used is not None else ("no reading", "unknown")
+    return meter.compose(
+        program,
+        session,
+        used,
+        window,
+        source,
+        known,
+        window_basis=basis,
+        share=kept["tool_result_share"],
+        compactions=kept["compaction_count"] or 0,
+        ceiling=ceiling,
+        spent=kept["spent"],
     )
-    return meter.compose(program, session, used, window, source, basis, **kept)
 
 
 def _find(given: "Any", path: "list[str]") -> "Any":

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 METER = ".eidolons/.context/meter.json"
 LOG = ".eidolons/.context/policy-log.jsonl"
 
-# What the drop-in verb answers where no table can be read: nothing escalates.
-NO_TABLE = {
-    "rule": "P7",
-    "operation": "continue",
-    "raw_operation": "continue",
-    "zone": "unknown",
-    "compaction_count": 0,
-    "tool_result_share_est": 0,
-    "budget_ceiling_set": False,
-    "budget_spent_gte_ceiling": False,
-}
-
 
 def meter_of(paths: "Mapping[str, str]", subagent: "str | None") -> str:
     """Where the meter stands, relative to the project: the session's, or the own one of a subagent by its id."""
@@ -47,8 +35,28 @@ def answer(program: "dict[str, Any]", verdict: "dict[str, Any]") -> "dict[str, A
     return told
 
 
+def no_table(subagent: bool) -> "dict[str, Any]":
+    """The answer where no table can be read, as the nexus gives it: nothing escalates."""
+    return {
+        "rule": "P7",
+        "operation": "continue",
+        "raw_operation": "continue",
+        "zone": "unknown",
+        "compaction_count": 0,
+        "tool_result_share_est": 0,
+        "budget_ceiling_set": False,
+        "budget_spent_gte_ceiling": False,
+        "subagent": subagent,
+        "steps": [],
+        "signals": {},
+        "missing": [],
+        "degraded": [{"path": "table", "reason": "the table did not load"}],
+        "digest": None,
+    }
+
+
 def record(project: str, paths: "Mapping[str, str]", told: "dict[str, Any]", session: "str | None", now: str) -> None:
     """Append a line to the policy log: the answer, with who asked and when. Raises OSError."""
     log = paths.get("policy_log", LOG)
     entry = {**told, "session_id": session, "evaluated_at": now}
-    files.append(files.place(project, log), json.dumps(entry, separators=(",", ":")).encode("ascii"))
+    files.append(files.state_path(project, log), json.dumps(entry, separators=(",", ":")).encode("ascii"))

@@ -39,27 +39,28 @@ def run_policy(policy: Policy, path: str) -> Iterator[Result]:
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
-                vector = json.loads(line)
-                if not isinstance(vector, dict) or not isinstance(
-                    vector.get("expect", vector.get("recommended")), dict
-                ):
-                    raise ValueError(f"line {number} is no vector: it has neither `expect` nor `recommended`")
-                yield _run(policy, vector, f"line {number}")
+                try:
+                    yield _run(policy, json.loads(line), f"line {number}")
+                except (AttributeError, KeyError, TypeError) as error:
+                    raise ValueError(f"line {number} is no vector: {error!r}") from None
 
 
 def _run(policy: Policy, vector: dict[str, Any], name: str) -> Result:
-    role = program.ROLES[1] if vector.get("subagent") else program.ROLES[0]
+    role = program.role_of(vector.get("subagent") is True)
+    wanted = vector["expect"] if "expect" in vector else vector["recommended"]
+    wanted = {key: sorted(value) if key == "degraded" else value for key, value in wanted.items()}
+    unknown = set(wanted) - set(_COMPARED)
+    if unknown or not wanted:
+        raise ValueError(f"{name} expects {', '.join(sorted(unknown)) or 'nothing'}, known: {', '.join(_COMPARED)}")
     verdict = policy.decide(_snapshot(vector), role).to_dict()
     seen = {**verdict, "degraded": sorted(d["path"] for d in verdict["degraded"])}
-    wanted = vector.get("expect") or vector["recommended"]
-    wanted = {key: sorted(value) if key == "degraded" else value for key, value in wanted.items() if key in _COMPARED}
     shown = {key: seen[key] for key in wanted}
     # Where another row is as good, what it names as degraded is its own affair.
-    passed = shown == wanted or (seen["rule"] != wanted["rule"] and seen["rule"] in vector.get("accept_rules", ()))
+    as_good = seen["rule"] != wanted.get("rule") and seen["rule"] in vector.get("accept_rules", ())
     given = {key: vector[key] for key in ("meter", "raw", "raw_base64", "gen") if key in vector}
     return Result(
         str(vector.get("name", name)),
-        passed,
+        shown == wanted or as_good,
         vector.get("contested") is True,
         f"{json.dumps(given)[:300]} as {role}",
         json.dumps(wanted),

@@ -1,4 +1,4 @@
-"""Files that are read and written beside a session: they survive crashes, crowds and hostile names. DESIGN.md §7.
+"""Files that are read and written beside a session: they survive crashes, crowds and hostile names. docs/design.md.
 
 Part of the runtime ring: `os`, `stat` and `time` only. Every function raises OSError where the file system, or this
 module's caution, says no; nothing is half written then.
@@ -8,9 +8,7 @@ import os
 import stat
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from io import BufferedReader
+from ecm_rules.tables import places
 
 MAX_BYTES = 1 << 20
 _LOCK_TRIES = 50
@@ -19,27 +17,18 @@ _LOCK_PAUSE = 0.001
 
 def read(path: str, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a regular file of at most `limit` bytes. Never blocks on a pipe or reads a device."""
-    with open_regular(path) as stream:
+    with places.open_regular(path) as stream:
         data = stream.read(limit + 1)
     if len(data) > limit:
         raise OSError(f"more than {limit} bytes")
     return data
 
 
-def open_regular(path: str) -> "BufferedReader":
-    """A binary stream of a regular file; a pipe without a writer or an endless device is refused, not waited for."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError("no regular file")
-    return open(handle, "rb")
-
-
-def place(project: str, relative: str) -> str:
+def state_path(project: str, relative: str) -> str:
     """The absolute path of a state file, with its folder made (0700). Refuses to leave the project or follow a link."""
-    parts = relative.replace("\\", "/").split("/")
-    if os.path.isabs(relative) or ".." in parts or "\0" in relative:
+    if not places.within(relative):
         raise OSError(f"{relative!r} leaves the project")
+    parts = relative.replace("\\", "/").split("/")
     path = os.path.abspath(project)
     for part in parts[:-1]:
         path = os.path.join(path, part)
@@ -62,7 +51,7 @@ def session_name(session: str) -> str:
 
 
 def replace(path: str, data: bytes) -> None:
-    """Write `data` in the place of the file, at once: a reader sees the old or the new, a crash leaves one of them."""
+    """Write `data` in the place of the file, atomically: a reader, or a crash, finds the old file or the new one."""
     _refuse_link(path)
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""The meter: what is known of a session's window, as the policy reads it. DESIGN.md §6, RULINGS ECM 1 to 5.
+"""The meter: what is known of a session's window, as the policy reads it. ECM §"The meter + zone ladder".
 
 Part of the runtime ring.
 """
@@ -6,7 +6,7 @@ Part of the runtime ring.
 import json
 import time
 
-from ecm_rules.engine.program import Unreadable
+from ecm_rules.engine.program import Unreadable, kind
 from ecm_rules.kernel import files
 
 TYPE_CHECKING = False
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BOM = b"\xef\xbb\xbf"
-_HUGE = float("inf")
 
 
 def load(path: str) -> "dict[str, Any] | Unreadable | None":
@@ -48,10 +47,7 @@ def parse(data: bytes, limit: int = files.MAX_BYTES) -> "dict[str, Any] | Unread
     except ValueError:
         return Unreadable("found no JSON, or more than one document, expected one JSON object")
     if found.__class__ is not dict:
-        kind = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(
-            found.__class__, "a number"
-        )
-        return Unreadable(f"found {kind}, expected one JSON object")
+        return Unreadable(f"found {kind(found)}, expected one JSON object")
     return found
 
 
@@ -74,16 +70,17 @@ def compose(
     source: str,
     basis: str,
     *,
+    window_basis: "str | None" = None,
     share: "float | None" = None,
     compactions: int = 0,
     ceiling: "int | None" = None,
     spent: "float | None" = None,
 ) -> "dict[str, Any]":
-    """A meter of the upstream shape, with the additive key `basis`.
+    """A meter of the upstream shape, with the additive keys `basis` and `window_basis`.
 
     used: tokens in the window, None unknown. window: its size in tokens, None unknown. source: `host`,
-    `transcript_heuristic` or `unknown`. basis: what the number was read from. More tokens than the window holds is a
-    contradiction, and makes the reading unknown.
+    `transcript_heuristic` or `unknown`. basis, window_basis: what the two numbers were read from. share: 0 to 1. More
+    tokens than the window holds is a contradiction, and makes the reading unknown.
     """
     utilization = None
     if used is not None and window and used <= window:
@@ -96,12 +93,13 @@ def compose(
         "ecm_version": program["version"],
         "session_id": session,
         "window_tokens": window,
+        "window_basis": window_basis if window else None,
         "used_tokens_est": used if utilization is not None else None,
         "utilization": utilization,
         "estimate_source": source if utilization is not None else "unknown",
         "basis": basis,
         "zone": zone(program["zones"], utilization),
-        "tool_result_share_est": share,
+        "tool_result_share_est": None if share is None else round(share, 6),
         "compaction_count": compactions,
         "budget": {"ceiling_tokens": ceiling, "spent_tokens_est": spent},
         "updated_at": now(),
@@ -124,6 +122,4 @@ def _loads(text: str) -> "Any":
         raise
     except ValueError:
         # An integer of more digits than Python converts: too large for any field, and no reason to lose the others.
-        return json.loads(
-            text, parse_constant=_no_constant, parse_int=lambda digits: int(digits) if len(digits) < 400 else _HUGE
-        )
+        return json.loads(text, parse_constant=_no_constant, parse_int=lambda digits: int(digits[:400]))

@@ -35,7 +35,7 @@ def evaluate(
 
     A table that does not load answers P7 `continue`, with the findings among the complaints.
     """
-    role = program.ROLES[1] if subagent else program.ROLES[0]
+    role = program.role_of(subagent)
     paths: Mapping[str, str] = {}
     try:
         table = load_policy(policy, project=project)
@@ -45,10 +45,10 @@ def evaluate(
         told = audit.answer(table.program, table.decide(seen, role).to_dict())
         complaints = [f"meter degraded: {d['path']}: {d['reason']}" for d in told["degraded"]]
     except EcmError as error:
-        told = {**audit.NO_TABLE, "subagent": subagent}
+        told = audit.no_table(subagent)
         complaints = [str(error)]
     except Exception as error:  # fails open, whatever it is
-        told = {**audit.NO_TABLE, "subagent": subagent}
+        told = audit.no_table(subagent)
         complaints = [f"evaluation failed: {error.__class__.__name__}: {error}"]
     try:
         audit.record(project, paths, told, session, meter.now())

@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 
 from ecm_rules.engine import program
-from ecm_rules.engine.policy import Policy, RowSeen
+from ecm_rules.engine.policy import Policy, RowTrace
 from ecm_rules.engine.verdict import Verdict
-from ecm_rules.kernel import meter, transcripts
+from ecm_rules.kernel import transcripts
 from ecm_rules.tables.hosts import load_hosts
 
 HOST = "claude-code"
@@ -24,7 +24,7 @@ class Session:
     bad_lines: int
     meter: dict[str, Any]
     verdict: Verdict
-    trace: tuple[RowSeen, ...]
+    trace: tuple[RowTrace, ...]
 
 
 def measure(policy: Policy, path: str, *, window: int | None = None, budget: int | None = None) -> Session:
@@ -37,26 +37,9 @@ def measure(policy: Policy, path: str, *, window: int | None = None, budget: int
     host = known["hosts"][HOST]
     tally = transcripts.read(path, host["usage"])
     chain = tally.chain()
-    used, source, basis = transcripts.reading(tally, policy.program, host["overhead_tokens"])
-    share = chain.share()
-    snapshot = meter.compose(
-        policy.program,
-        chain.session,
-        used,
-        window or transcripts.window(known["models"], chain.model),
-        source,
-        basis,
-        share=None if share is None else round(share, 6),
-        compactions=chain.compactions,
-        ceiling=budget or policy.table.budget_tokens,
-        spent=tally.spent(policy.program["limits"].get("cache_read_weight", 0)),
-    )
-    role = program.ROLES[1] if tally.subagent() else program.ROLES[0]
-    return Session(
-        chain.model,
-        tally.records,
-        tally.bad_lines,
-        snapshot,
-        policy.decide(snapshot, role),
-        policy.trace(snapshot, role),
-    )
+    basis = "given" if window else "model"
+    window = window or transcripts.window(known["models"], chain.model)
+    snapshot = transcripts.measure(tally, policy.program, host, window, basis, budget or policy.table.budget_tokens)
+    role = program.role_of(tally.subagent())
+    verdict, trace = policy.decide(snapshot, role), policy.trace(snapshot, role)
+    return Session(chain.model, tally.records, tally.bad_lines, snapshot, verdict, trace)

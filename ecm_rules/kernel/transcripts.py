@@ -1,11 +1,12 @@
-"""What a host's own transcript says about its window. DESIGN.md §6, RULINGS ECM 1 to 4 and 7.
+"""What a host's own transcript says about its window. ECM §"The meter + zone ladder".
 
 Part of the runtime ring. Bytes in, line by line, split on LF alone; what cannot be read is counted and passed over.
 """
 
 import json
 
-from ecm_rules.kernel import files
+from ecm_rules.kernel import meter
+from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Chain:
 class Transcript:
     """The tally of a Claude Code transcript. `usage` is the host's `transcript.usage` of rules/hosts.yaml."""
 
-    __slots__ = ("_spent", "bad_lines", "main", "records", "side", "size", "usage")
+    __slots__ = ("_spent", "bad_lines", "main", "partial", "records", "side", "size", "usage")
 
     def __init__(self, usage: "dict[str, list[str]]") -> None:
         self.usage = usage
@@ -51,6 +52,7 @@ class Transcript:
         self.size = 0
         self.records = 0
         self.bad_lines = 0
+        self.partial = False
         self._spent: "dict[str | int, tuple[int, int]]" = {}
 
     def feed(self, line: bytes) -> None:
@@ -117,13 +119,45 @@ class Transcript:
         self._spent[key] = (_sum(usage, self.usage["spent"]), _sum(usage, self.usage["cached"]))
 
 
-def read(path: str, usage: "dict[str, list[str]]") -> Transcript:
-    """The tally of the transcript at `path`. Raises OSError where it cannot be read."""
+def read(path: str, usage: "dict[str, list[str]]", limit: "int | None" = None) -> Transcript:
+    """The tally of the transcript at `path`, or of its last `limit` bytes. Raises OSError where it cannot be read."""
     transcript = Transcript(usage)
-    with files.open_regular(path) as lines:
+    with places.open_regular(path) as lines:
+        if limit is not None and lines.seek(0, 2) > limit:
+            lines.seek(-limit, 2)
+            lines.readline()  # the rest of a line that began before
+            transcript.partial = True
+        else:
+            lines.seek(0)
         for line in lines:
             transcript.feed(line)
     return transcript
+
+
+def measure(
+    transcript: Transcript,
+    program: "dict[str, Any]",
+    host: "dict[str, Any]",
+    window: "float | None",
+    window_basis: "str | None",
+    ceiling: "int | None",
+) -> "dict[str, Any]":
+    """The meter of a tally; `host` is its entry in rules/hosts.yaml."""
+    chain = transcript.chain()
+    used, source, basis = reading(transcript, program, host["overhead_tokens"])
+    return meter.compose(
+        program,
+        chain.session,
+        used,
+        window,
+        source,
+        f"{basis}, partial" if transcript.partial else basis,
+        window_basis=window_basis,
+        share=chain.share(),
+        compactions=chain.compactions,
+        ceiling=ceiling,
+        spent=transcript.spent(program["limits"]["cache_read_weight"]),
+    )
 
 
 def reading(transcript: Transcript, program: "dict[str, Any]", overhead: int) -> "tuple[int | None, str, str]":
@@ -136,14 +170,13 @@ def reading(transcript: Transcript, program: "dict[str, Any]", overhead: int) ->
         return chain.used, "host", "usage record"
     if chain.post_tokens is not None:
         return chain.post_tokens, "host", "compaction boundary"
-    per_token = limits.get("bytes_per_token", 4)
     if chain.messages:
         content = chain.sizes["text"] + chain.sizes["tool_call"] + chain.sizes["tool_result"]
-        images = chain.images * limits.get("image_tokens", 0)
-        return int(content / per_token) + images + overhead, "transcript_heuristic", "content bytes"
+        tokens = int(content / limits["bytes_per_token"]) + chain.images * limits["image_tokens"]
+        return tokens + overhead, "transcript_heuristic", "content bytes"
     if chain.session or not transcript.size:
         return None, "unknown", "no messages yet"
-    return int(transcript.size / per_token), "transcript_heuristic", "file bytes"
+    return int(transcript.size / limits["bytes_per_token"]), "transcript_heuristic", "file bytes"
 
 
 def window(models: "dict[str, int]", model: object) -> "int | None":

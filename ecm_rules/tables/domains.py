@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # A number is one that a double can hold: this refuses infinities and integers of a million digits alike.
 LARGEST = 1.7976931348623157e308
 _INFINITY = float("inf")
+NUMERIC = ("integer", "number")
 
 
 def accept(declared: "Mapping[str, Any]", value: "Any") -> "Any":

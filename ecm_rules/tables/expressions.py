@@ -12,14 +12,13 @@ from typing import Any
 import jmespath
 from jmespath import exceptions, parser
 
-from ecm_rules.tables.domains import LARGEST
+from ecm_rules.tables.domains import LARGEST, NUMERIC
 
 Expression = list[Any]
 
 _BOOLEANS = {"and_expression": "and", "or_expression": "or"}
 _LONGEST = 1000
 _DEEPEST = 32
-_NUMERIC = ("integer", "number")
 # Node types whose children all see the same document; of the others only the first child sees it.
 _TRANSPARENT = (
     *_BOOLEANS,
@@ -130,7 +129,7 @@ def _literal(value: Any) -> Expression | None:
 
 def _check_ordered(expression: Any, types: Mapping[str, str]) -> None:
     kind, value = expression[0], expression[-1]
-    if kind == "field" and types[value] not in _NUMERIC:
+    if kind == "field" and types[value] not in NUMERIC:
         raise Invalid(f"found `{value}`, which is no number ({types[value]}), in an ordering", value)
     if (kind == "literal" and type(value) not in (int, float)) or kind not in ("field", "literal"):
         raise Invalid("found something that is not a number in an ordering, expected a number")

@@ -1,4 +1,4 @@
-"""What is wrong with a file, as data; and its plain rendering. DESIGN.md §9."""
+"""What is wrong with a file, as data; and its plain rendering. docs/findings.md."""
 
 from __future__ import annotations
 
@@ -101,18 +101,19 @@ class Source:
     text: str
     lines: list[str] = attrs.field(init=False, repr=False, eq=False)
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "lines", self.text.split("\n"))
+    @lines.default
+    def _split(self) -> list[str]:
+        return self.text.split("\n")
 
     def finding(self, code: str, span: Span, message: str, help: str = "", severity: str = ERROR) -> Finding:
         excerpt = self.lines[span.line - 1].rstrip("\r") if 0 < span.line <= len(self.lines) else ""
         return Finding(code, self.file, span.line, span.column, message, help, severity, span.end_column, excerpt)
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """In file order, each place and code once."""
+def in_order(findings: Iterable[Finding], first: str = "") -> list[Finding]:
+    """In file order, the file `first` before the others; each finding once."""
     unique = {(f.file, f.line, f.column, f.code, f.message): f for f in findings}
-    files = list(dict.fromkeys(f.file for f in unique.values()))
+    files = list(dict.fromkeys([first, *(f.file for f in unique.values())]))
     return sorted(unique.values(), key=lambda f: (files.index(f.file), f.line, f.column, f.code))
 
 

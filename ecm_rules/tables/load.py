@@ -3,66 +3,96 @@
 from __future__ import annotations
 
 import os
+import re
+from typing import Any
 
-from ecm_rules.tables import embedded, reader, rows, schemas, shipped, vocabulary
+import attrs
+
+from ecm_rules.tables import embedded, places, reader, rows, schemas, vocabulary
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
 from ecm_rules.tables.models import Pin, Row, Table, Vocabulary
+from ecm_rules.tables.project import Project
 from ecm_rules.tables.reader import Node
 
+FOLDERS = ("roster", "rules")
+POLICY = "roster/context-policy.yaml"
+PINS = "roster/pins.yaml"
 SIGNALS = "rules/signals.yaml"
 OPERATIONS = "rules/operations.yaml"
-PINS = "roster/pins.yaml"
 
 
-def load(name: str, folder: str | None) -> Table:
-    """The table `name` (a shipped one's stem, or a path) with the layer of the project in `folder`, if any.
+@attrs.frozen
+class _Setting:
+    """What the rows of a table stand in. `vocabulary` and `document` are None where they are at fault themselves."""
 
-    Raises EcmError with every finding of the table's own file, of the vocabulary and of the project's files.
+    vocabulary: Vocabulary | None
+    document: dict[str, Any] | None
+    project: Project
+    pins: tuple[Pin, ...]
+    findings: list[Finding]
+
+
+def load_policy(path: str | None, folder: str | None) -> Table:
+    """The context policy at `path` (None: the shipped one), with the layer of the project in `folder`, if any.
+
+    Raises EcmError with every finding of the policy's own file, of the shipped vocabulary and of the project's files.
     """
-    path = locate(name)
+    path = path or places.shipped(POLICY)
     document = reader.load(path)
-    own = document.root is not None and document.root.get("fields") is not None
-    shape = schemas.validate("decision-table" if own else "context-policy", document)
-    source, root = document.source, shape.root
-    findings = document.findings + shape.findings
-    project, amiss = projects.read(None if own else folder)
-    if root is None:
-        raise EcmError(in_order(findings + amiss))
-    words = _own_vocabulary(source, shape, findings) if own else _shipped_vocabulary()
-    plain = None if shape.broken & {"zones", "limits"} else root.plain()
-    pins: tuple[Pin, ...] = ()
-    if not own:
-        shipped_pins = _shipped_pins()
-        pins, added = projects.pins(project, shipped_pins)
-        if words is not None:
-            findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
-        if plain is not None:
-            findings += projects.bands(source, root.value["zones"].span, plain["zones"], root.value["zones"])
-            plain, raised = projects.lower(project, plain)
-            added = raised + added
-        amiss = amiss + added
+    shape = schemas.validate("context-policy", document)
+    return _table(path, document, shape, _policy_setting(path, document.source, shape, folder))
+
+
+def load_table(name: str, folder: str | None) -> Table:
+    """Any decision table: a shipped one by its stem, or one by its path. Raises EcmError as `load_policy` does."""
+    path = _locate(name)
+    document = reader.load(path)
+    if document.root is None or document.root.get("fields") is None:
+        return load_policy(path, folder)
+    shape = schemas.validate("decision-table", document)
+    return _table(path, document, shape, _own_setting(document.source, shape))
+
+
+def shipped_tables() -> dict[str, str]:
+    """The path of every shipped decision table by its stem."""
+    found = {}
+    for folder in FOLDERS:
+        for file in sorted(os.listdir(places.shipped(folder))):
+            path = places.shipped(f"{folder}/{file}")
+            if file.endswith(".yaml") and re.search(r"^rules:", _text(path), re.MULTILINE):
+                found[file.removesuffix(".yaml")] = path
+    return found
+
+
+def _text(path: str) -> str:
+    with places.open_regular(path) as stream:
+        return stream.read(reader.MAX_BYTES).decode("utf-8", "replace")
+
+
+def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: _Setting) -> Table:
+    source, root, words, plain = document.source, shape.root, setting.vocabulary, setting.document
+    findings = document.findings + shape.findings + setting.findings
     read: tuple[Row, ...] = ()
     remap: dict[str, dict[str, str]] = {}
     # Where the words themselves are at fault, the rows are not blamed for using them.
-    if words is not None:
+    if root is not None and words is not None:
         context = rows.Context(source, words.declared(), [o.name for o in words.operations], plain, findings)
         if listed := root.get("rules"):
             read = rows.read_rows(context, listed)
         remap = _remap(source, root, words, findings)
-    findings = in_order(findings + amiss)
-    if plain is None or words is None or any(f.severity == ERROR for f in findings):
+    findings = in_order(findings, first=path)
+    if root is None or words is None or plain is None or any(f.severity == ERROR for f in findings):
         raise EcmError(f for f in findings if f.severity == ERROR)
+    project = setting.project
     return Table(
-        name=os.path.basename(path).removesuffix(".yaml"),
         version=str(plain.get("ecm_version", plain.get("schema_version"))),
-        file=path,
         vocabulary=words,
         rows=read,
         remap=remap,
         zones=plain.get("zones", {}),
         limits=plain.get("limits", {}),
-        pins=pins,
+        pins=setting.pins,
         audit=plain.get("audit", {}),
         budget_tokens=project.setting("budget_tokens") if project.enabled else None,
         enabled=project.enabled,
@@ -70,9 +100,40 @@ def load(name: str, folder: str | None) -> Table:
     )
 
 
-def locate(name: str) -> str:
+def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str | None) -> _Setting:
+    """The shipped vocabulary, and the policy's zones and limits as the project's layer leaves them."""
+    project, findings = projects.read(folder)
+    words, shipped_pins = _shipped_vocabulary(), _shipped_pins()
+    pins, repeated = projects.pins(project, shipped_pins)
+    findings = findings + repeated
+    root, plain = shape.root, None
+    if root is not None:
+        findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
+        if not shape.broken & {"zones", "limits"}:
+            zones = root.value["zones"]
+            findings += projects.bands(source, zones.span, zones.plain(), zones)
+            plain, raised = projects.lower(
+                project, {**root.plain(), "limits": {**_shipped_limits(path), **root.value["limits"].plain()}}
+            )
+            findings += raised
+    return _Setting(words, plain, project, pins, findings)
+
+
+def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:
+    """The vocabulary that a table brings. A project has no layer for it."""
+    findings: list[Finding] = []
+    words = None
+    if shape.root is not None and not shape.broken & {"fields", "signals", "steps", "operations"}:
+        fields, signals = vocabulary.read_declared(source, shape.root, findings)
+        steps, operations = vocabulary.read_operations(source, shape.root, findings)
+        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, operations)
+    plain = shape.root.plain() if shape.root is not None and "limits" not in shape.broken else None
+    return _Setting(words, plain, Project(), (), findings)
+
+
+def _locate(name: str) -> str:
     """The path of a table: a shipped one's by its stem, else `name` itself."""
-    known = shipped.names()
+    known = shipped_tables()
     if name in known:
         return known[name]
     if os.sep in name or name.endswith((".yaml", ".yml")) or os.path.lexists(name):
@@ -81,12 +142,20 @@ def locate(name: str) -> str:
 
 
 def _shipped(name: str) -> tuple[Source, Node]:
-    document = reader.load(shipped.path(name))
+    document = reader.load(places.shipped(name))
     shape = schemas.validate(name.rpartition("/")[2].removesuffix(".yaml"), document)
     findings = document.findings + shape.findings
     if shape.root is None or findings:
         raise EcmError(in_order(findings))
     return document.source, shape.root
+
+
+def _shipped_limits(path: str) -> dict[str, Any]:
+    """The shipped limits, which hold where another policy says nothing; none where the policy is the shipped one."""
+    if path == places.shipped(POLICY):
+        return {}
+    limits: dict[str, Any] = _shipped(POLICY)[1].value["limits"].plain()
+    return limits
 
 
 def _shipped_pins() -> tuple[Pin, ...]:
@@ -103,17 +172,6 @@ def _shipped_vocabulary() -> Vocabulary:
     if findings:
         raise EcmError(in_order(findings))
     return Vocabulary(_snapshot(root), fields, signals, steps, operations)
-
-
-def _own_vocabulary(source: Source, shape: schemas.Shape, findings: list[Finding]) -> Vocabulary | None:
-    """The vocabulary that a table brings, or None where it is at fault."""
-    if shape.root is None or shape.broken & {"fields", "signals", "steps", "operations"}:
-        return None
-    amiss: list[Finding] = []
-    fields, signals = vocabulary.read_declared(source, shape.root, amiss)
-    steps, operations = vocabulary.read_operations(source, shape.root, amiss)
-    findings += amiss
-    return None if amiss else Vocabulary(_snapshot(shape.root), fields, signals, steps, operations)
 
 
 def _snapshot(root: Node) -> str:
@@ -142,5 +200,5 @@ def _outside(source: Source, root: Node) -> list[Finding]:
     return [
         source.finding("ECM204", node.span, f"found {shown(node.value)}, expected a path within the project")
         for node in paths
-        if os.path.isabs(node.value) or ".." in node.value.replace("\\", "/").split("/")
+        if not places.within(node.value)
     ]

@@ -82,9 +82,6 @@ class Vocabulary:
     def declared(self) -> dict[str, Declared]:
         return {d.name: d for d in (*self.fields, *self.signals)}
 
-    def operation(self, name: str) -> Operation | None:
-        return next((o for o in self.operations if o.name == name), None)
-
 
 @attrs.frozen
 class Pin:
@@ -101,9 +98,7 @@ class Pin:
 class Table:
     """A decision table with its project's layer applied: all that `engine.compile` needs, and where it stands."""
 
-    name: str
     version: str
-    file: str
     vocabulary: Vocabulary
     rows: tuple[Row, ...]
     remap: Mapping[str, Mapping[str, str]]

@@ -24,7 +24,6 @@ _SLACK = 1e-9
 class Project:
     """What a project says, or nothing. `context` is None where it has no `context:` block."""
 
-    folder: str
     context: Node | None = None
     source: Source | None = None
     extra: Node | None = None
@@ -43,8 +42,8 @@ class Project:
 def read(folder: str | None) -> tuple[Project, list[Finding]]:
     """The project in `folder` (None: no project) and what is wrong with its files."""
     if folder is None:
-        return Project(""), []
-    project = Project(folder)
+        return Project(), []
+    project = Project()
     path = os.path.join(folder, FILES[0])
     if not os.path.lexists(path):
         return project, []

@@ -1,17 +1,15 @@
-"""Strict reading: YAML text to located nodes, with every refusal of DESIGN.md §3 as a finding, all of them together."""
+"""Strict reading: YAML text to located nodes, every refusal of docs/tables.md a finding, all of them together."""
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Any, cast
 
 import attrs
 import yaml
 
-from ecm_rules.tables import scalars
+from ecm_rules.tables import places, scalars
 from ecm_rules.tables.findings import EcmError, Finding, Source, Span, escape
 
 MAX_BYTES = 1 << 20
@@ -107,16 +105,11 @@ def _bytes(path: str) -> bytes:
         return EcmError([Finding("ECM100", path, 0, 0, message, help)])
 
     try:
-        # Not to block on a pipe that nobody writes to.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with places.open_regular(path) as stream:
+            return stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise refuse(f"cannot be read: {reason}", "check the path") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise refuse("found no regular file, expected a YAML file")
-    with open(handle, "rb") as stream:
-        return stream.read(MAX_BYTES + 1)
 
 
 def _decode(data: bytes | str, file: str) -> tuple[Source, list[Finding]]:

@@ -1,4 +1,4 @@
-"""The one grammar of a row: `when` is a conjunction of `signal[_suffix]: value | {ref: JMESPath}`. DESIGN.md §3."""
+"""The one grammar of a row: `when` is a conjunction of `signal[_suffix]: value | {ref: JMESPath}`. docs/tables.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ _ORDERINGS = ("lt", "lte", "gt", "gte")
 _MEMBERSHIPS = ("in", "not_in")
 # Longest first, so that `not_in` is not read as `in`.
 SUFFIXES = ("not_in", "missing", "lte", "gte", "lt", "gt", "ne", "in")
-_NUMERIC = ("integer", "number")
 
 
 @attrs.frozen
@@ -154,7 +153,7 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
 
 
 def _fits(context: Context, signal: Declared, operator: str, key: str, place: Span) -> bool:
-    if operator in _ORDERINGS and signal.type not in _NUMERIC:
+    if operator in _ORDERINGS and signal.type not in domains.NUMERIC:
         message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
         context.note("ECM303", place, message, f"compare with `{signal.name}` or `{signal.name}_in`")
         return False
@@ -202,7 +201,7 @@ def _member(context: Context, signal: Declared, constant: Any, node: Node, code:
         help = ""
         if isinstance(constant, str) and signal.type == "enum":
             help = suggest(constant, signal.spec["values"])
-        elif isinstance(constant, str) and signal.type in (*_NUMERIC, "boolean"):
+        elif isinstance(constant, str) and signal.type in (*domains.NUMERIC, "boolean"):
             help = "remove the quotes"
         elif isinstance(constant, bool) and signal.type in ("enum", "string"):
             help = "quote it"

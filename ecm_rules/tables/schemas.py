@@ -10,7 +10,7 @@ import attrs
 import cerberus
 from cerberus import errors
 
-from ecm_rules.tables import reader, shipped
+from ecm_rules.tables import places, reader
 from ecm_rules.tables.findings import EcmError, Finding, Source, Span, escape, nearest, shown, suggest
 from ecm_rules.tables.reader import Document, Node
 
@@ -22,6 +22,7 @@ _EXPECTED = {
     "number": "a number",
     "boolean": "`true` or `false`",
 }
+_NESTING = ("schema", "keysrules", "valuesrules")
 _FOUND = {type(None): "null", bool: "a boolean", int: "an integer", float: "a number", str: "a string"}
 
 
@@ -35,7 +36,7 @@ class _Validator(cerberus.Validator):  # type: ignore[misc]  # Cerberus ships no
 
 @functools.cache
 def _file(name: str) -> dict[str, Any]:
-    document = reader.load(shipped.path(f"rules/schemas/{name}.yaml"))
+    document = reader.load(places.shipped(f"rules/schemas/{name}.yaml"))
     if document.findings or document.root is None:
         raise EcmError(document.findings)
     rules: dict[str, Any] = document.root.plain()
@@ -52,17 +53,13 @@ def schema(name: str) -> dict[str, Any]:
 def _written_out(rule: Any) -> Any:
     if isinstance(rule, str):
         return _written_out(_file("parts")[rule])
+    if "is" in rule:
+        part = _file("parts")[rule["is"]]
+        fields = {"schema": {**part["schema"], **rule["schema"]}} if "schema" in rule else {}
+        return _written_out({**part, **{key: value for key, value in rule.items() if key != "is"}, **fields})
     if rule.get("type") == "dict" and "schema" in rule:
         return {**rule, "schema": {field: _written_out(inner) for field, inner in rule["schema"].items()}}
-    return {
-        key: _written_out(value) if key in ("schema", "keysrules", "valuesrules") else value
-        for key, value in rule.items()
-    }
-
-
-@functools.cache
-def _validator(name: str) -> Any:
-    return _Validator(schema(name))
+    return {key: _written_out(value) if key in _NESTING else value for key, value in rule.items()}
 
 
 @attrs.frozen
@@ -82,7 +79,8 @@ def validate(name: str, document: Document) -> Shape:
         refused = root is not None and root.sound and not document.findings
         message = "" if root is None else f"found {_kind(root.value)}, expected a mapping"
         return Shape(None, [source.finding("ECM203", root.span, message)] if refused and root else [], frozenset())
-    rules, validator = schema(name), _validator(name)
+    rules = schema(name)
+    validator = _Validator(rules)  # holds the errors of a document, so each has its own
     validator.validate(root.plain(), normalize=False)
     tree = validator._errors  # noqa: SLF001  the documented way to errors that are not yet words
     leaves = [e for e in _leaves(tree) if _is_news(root, e)]

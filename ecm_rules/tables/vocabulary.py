@@ -10,7 +10,6 @@ from ecm_rules.tables.models import Declared, Operation, Step
 from ecm_rules.tables.reader import Node
 
 _BOUNDS = ("min", "max", "above", "below")
-_NUMERIC = ("integer", "number")
 
 
 def read_declared(
@@ -125,7 +124,7 @@ def _spec(source: Source, name: str, node: Node, findings: list[Finding]) -> dic
     elif "values" in spec:
         wrong("values", f"found `values` of `{name}`, whose type is {spec['type']}", "they belong to an enum")
     bounds = [key for key in _BOUNDS if key in spec]
-    if bounds and spec["type"] not in _NUMERIC:
+    if bounds and spec["type"] not in domains.NUMERIC:
         wrong(bounds[0], f"found `{bounds[0]}` of `{name}`, whose type is {spec['type']}", "bounds belong to numbers")
     elif spec.get("min", spec.get("above", -domains.LARGEST)) > spec.get("max", spec.get("below", domains.LARGEST)):
         wrong(bounds[0], f"found bounds of `{name}` that nothing fits", "the lower bound is above the upper one")

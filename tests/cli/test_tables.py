@@ -142,7 +142,18 @@ def test_no_vector_is_no_success(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]\n", "{}\n", '{"expect": 3}\n', '{"gen": {"special": "moon"}, "expect": {"rule": "P7"}}\n']
+    "text",
+    [
+        "{",
+        "[]\n",
+        "{}\n",
+        '{"expect": 3}\n',
+        '{"expect": {}}\n',
+        '{"expect": {"rule": "P7"}}\n',
+        '{"meter": {}, "expect": {"ruel": "P7"}}\n',
+        '{"gen": {"parts": 3}, "expect": {"rule": "P7"}}\n',
+        '{"gen": {"special": "moon"}, "expect": {"rule": "P7"}}\n',
+    ],
 )
 def test_files_that_hold_no_vectors_exit_2(text: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "v.jsonl"

@@ -17,7 +17,7 @@ HEAVY = {
 }  # fmt: skip
 RING = [
     "ecm_rules.tables.domains",
-    "ecm_rules.tables.shipped",
+    "ecm_rules.tables.places",
     "ecm_rules.engine.program",
     "ecm_rules.kernel.audit",
     "ecm_rules.kernel.files",

@@ -66,6 +66,79 @@ def test_a_prompt_is_measured_from_the_transcript(project: pathlib.Path) -> None
     assert log(project)[0]["rule"] == "P5"
 
 
+SESSION = "4be76715-2ae1-4e9c-8952-9d75579ca13e"
+
+
+def earlier(project: pathlib.Path, **known: object) -> None:
+    (project / STATE).mkdir(parents=True, exist_ok=True)
+    (project / STATE / "meter.json").write_text(json.dumps({"session_id": SESSION, **known}))
+
+
+def test_what_a_payload_does_not_say_is_kept_within_a_session(project: pathlib.Path) -> None:
+    earlier(project, compaction_count=2, tool_result_share_est=0.5, budget={"spent_tokens_est": 77})
+    hook(project, payload("statusline.after-turn.json"))
+    made = meter(project)
+    assert (made["compaction_count"], made["tool_result_share_est"]) == (2, 0.5)
+    assert made["budget"] == {"ceiling_tokens": None, "spent_tokens_est": 77}
+
+
+def test_nothing_of_another_session_is_kept(project: pathlib.Path) -> None:
+    earlier(project, compaction_count=2, tool_result_share_est=0.5, budget={"spent_tokens_est": 77})
+    hook(project, {**payload("statusline.after-turn.json"), "session_id": "another"})
+    made = meter(project)
+    assert (made["compaction_count"], made["tool_result_share_est"]) == (0, None)
+    assert made["budget"] == {"ceiling_tokens": None, "spent_tokens_est": None}
+
+
+@pytest.mark.parametrize("key", ["compaction_count", "tool_result_share_est", "budget", "window_tokens", "zone"])
+@pytest.mark.parametrize("value", ["abc", {"a": 1}, -1, True, [1]])
+def test_a_corrupt_meter_heals_on_the_next_payload(key: str, value: object, project: pathlib.Path) -> None:
+    from ecm_rules.hosts.hook import run as handle
+
+    earlier(project, window_basis="client", **{key: value})
+    given = {"session_id": SESSION, "transcript_path": str(FIXTURES / "transcripts/01_claude_small.jsonl")}
+    assert handle(["claude-code"], json.dumps(given).encode(), str(project)) is None
+    assert (meter(project)["zone"], meter(project)["compaction_count"]) == ("green", 0)
+    assert handle(["claude-code"], json.dumps(payload("statusline.after-turn.json")).encode(), str(project)) is None
+
+
+def test_the_clients_window_holds_for_the_session_and_the_models_does_not(project: pathlib.Path) -> None:
+    path = str(FIXTURES / "transcripts/01_claude_small.jsonl")
+    hook(project, payload("statusline.after-turn.json"))
+    hook(project, {"session_id": SESSION, "transcript_path": path})
+    assert (meter(project)["window_tokens"], meter(project)["window_basis"]) == (1_000_000, "client")
+    hook(project, {"session_id": "another", "transcript_path": path})
+    assert (meter(project)["window_tokens"], meter(project)["window_basis"]) == (200_000, "model")
+    earlier(project, window_tokens=50_000, window_basis="model")
+    hook(project, {"session_id": SESSION, "transcript_path": path})
+    assert meter(project)["window_tokens"] == 200_000
+
+
+def test_of_a_huge_transcript_the_tail_is_read_and_that_is_said(project: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    record = {
+        "type": "assistant",
+        "sessionId": SESSION,
+        "message": {"id": "m", "model": "claude-opus-4-5", "usage": {"input_tokens": 160_000}},
+    }
+    filler = json.dumps({"type": "user", "message": {"content": "x" * 100_000}}) + "\n"
+    path = tmp_path / "huge.jsonl"
+    path.write_text(filler * 60 + json.dumps(record) + "\n")
+    earlier(project, compaction_count=2)
+    hook(project, {"session_id": SESSION, "transcript_path": str(path)})
+    made = meter(project)
+    assert (made["zone"], made["basis"], made["compaction_count"]) == ("red", "usage record, partial", 2)
+    assert log(project)[0]["rule"] == "P4"
+
+
+def test_a_subagent_is_never_measured_by_its_parents_transcript(project: pathlib.Path) -> None:
+    parent = str(FIXTURES / "transcripts/02_claude_compact_boundary.jsonl")
+    hook(project, {"session_id": SESSION, "agent_id": "a1", "transcript_path": parent})
+    assert meter(project, "meter-a1.json")["zone"] == "unknown"
+    own = str(FIXTURES / "transcripts/07_claude_subagent_sidechain.jsonl")
+    hook(project, {"session_id": SESSION, "agent_id": "a1", "transcript_path": parent, "agent_transcript_path": own})
+    assert meter(project, "meter-a1.json")["used_tokens_est"] == 71257
+
+
 def test_a_subagent_has_a_meter_and_a_role_of_its_own(project: pathlib.Path) -> None:
     given = {**payload("statusline.after-turn.json"), "agent_id": "../../a"}
     given["context_window"] = {"used_percentage": 95, "context_window_size": 200_000}

@@ -73,7 +73,7 @@ def test_a_torn_last_line_is_closed_before_the_next(tmp_path: pathlib.Path) -> N
 
 
 def test_modes_are_private(tmp_path: pathlib.Path) -> None:
-    path = files.place(str(tmp_path), ".eidolons/.context/meter.json")
+    path = files.state_path(str(tmp_path), ".eidolons/.context/meter.json")
     files.replace(path, b"{}")
     files.append(path + "l", b"{}")
     assert os.stat(path).st_mode & 0o777 == 0o600
@@ -84,7 +84,7 @@ def test_modes_are_private(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("relative", ["../x", "a/../../x", "/etc/x", "a\\..\\..\\x", "a\0b"])
 def test_a_path_that_leaves_the_project_is_refused(relative: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(OSError, match="leaves the project"):
-        files.place(str(tmp_path), relative)
+        files.state_path(str(tmp_path), relative)
 
 
 def test_links_are_refused_at_every_state_path(tmp_path: pathlib.Path) -> None:
@@ -96,7 +96,7 @@ def test_links_are_refused_at_every_state_path(tmp_path: pathlib.Path) -> None:
     project.mkdir()
     (project / ".eidolons").symlink_to(elsewhere)
     with pytest.raises(OSError, match="symbolic link"):
-        files.place(str(project), ".eidolons/.context/meter.json")
+        files.state_path(str(project), ".eidolons/.context/meter.json")
     link = project / "meter.json"
     link.symlink_to(target)
     with pytest.raises(OSError, match="symbolic link"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import pathlib
 import re
+import sys
 
 import pytest
 
 from ecm_rules import EcmError, load_policy, load_table
 from ecm_rules.tables.findings import CODES
+from ecm_rules.tables.hosts import load_hosts
 from tests.conftest import FIXTURES, ROOT
 from tests.marked import told, unmark
 
@@ -255,6 +258,54 @@ def test_an_unknown_table_is_refused_with_the_nearest_name() -> None:
 def test_a_file_that_is_no_decision_table_is_refused(name: str) -> None:
     with pytest.raises(EcmError):
         load_table(name, project=None)
+
+
+HOSTS = (ROOT / "rules/hosts.yaml").read_text()
+HOST_MISTAKES = {
+    "an expression that the hook cannot follow": (HOSTS.replace("session: session_id", "session: «sessions[0].id»"), ["ECM309"]),
+    "a path with bad syntax": (HOSTS.replace("session: session_id", "session: «'a.'»"), ["ECM309"]),
+    "a model twice": (HOSTS.replace("{model: claude-sonnet-4-5,", "{model: «claude-opus-4-5»,"), ["ECM206"]),
+    "an unknown key": (HOSTS.replace("session: session_id", "session: session_id\n      «sesion»: x"), ["ECM201"]),
+    "a window of nothing": (HOSTS.replace("window: 1000000", "window: «0»"), ["ECM204"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "codes"), HOST_MISTAKES.values(), ids=HOST_MISTAKES.keys())
+def test_what_is_said_of_hosts_is_checked(text: str, codes: list[str], tmp_path: pathlib.Path) -> None:
+    clean, places = unmark(text)
+    path = tmp_path / "hosts.yaml"
+    path.write_text(clean)
+    with pytest.raises(EcmError) as caught:
+        load_hosts(str(path))
+    assert told(caught.value.findings) == [(*place, code) for place, code in zip(places, codes, strict=True)]
+
+
+def test_tables_load_side_by_side_in_threads(tmp_path: pathlib.Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(SHIPPED.replace("compaction_depth_cap: 2", "compaction_depth_cap: two"))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def attempt(number: int) -> list[str]:
+        try:
+            load_table(str(bad) if number % 2 else "context-policy", project=None)
+        except EcmError as error:
+            return [f.code for f in error.findings]
+        return []
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(attempt, range(40))) == [[], ["ECM203"]] * 20
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_policy_that_leaves_a_limit_out_has_the_shipped_one(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(row("compaction_count_lt: {ref: limits.handoff_digest_max_tokens}"))
+    loaded = load_table(str(path), project=None)
+    assert loaded.program["limits"]["bytes_per_token"] == 4
+    assert loaded.rule_for({"compaction_count": 199}) == "P1"
 
 
 def test_every_code_is_documented() -> None:

@@ -9,7 +9,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 Figure = dict[str, object]
 
@@ -21,7 +21,7 @@ def arguments(description: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def rounds(contenders: dict[str, Callable[[], object]], count: int) -> dict[str, float]:
+def rounds(contenders: Mapping[str, Callable[[], object]], count: int) -> dict[str, float]:
     """Median seconds of each contender; all take a turn in every round, the first of each is for warming up."""
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for contender in contenders.values():

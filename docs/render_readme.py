@@ -14,14 +14,8 @@ def main() -> int:
     text = README.read_text()
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    command = [
-        pathlib.Path(sys.executable).parent / "ecm-rules",
-        "table",
-        "--format",
-        "markdown",
-        "--project",
-        "/nonexistent",
-    ]
+    script = str(pathlib.Path(sys.executable).parent / "ecm-rules")
+    command = [script, "table", "--format", "markdown", "--project", "/nonexistent"]
     tables = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     current = f"{before}{BEGIN}\n\n{tables}\n{END}{after}"
     if "--check" in sys.argv[1:]:

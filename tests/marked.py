@@ -22,3 +22,8 @@ def unmark(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def told(findings: list[Finding] | tuple[Finding, ...]) -> list[tuple[int, int, str]]:
     return [(f.line, f.column, f.code) for f in findings]
+
+
+def located(places: list[tuple[int, int]], codes: list[str] | tuple[str, ...]) -> list[tuple[int, int, str]]:
+    """What must be told: one code at each mark, in order."""
+    return [(*place, code) for place, code in zip(places, codes, strict=True)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import threading
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -32,6 +33,9 @@ class Decide(Protocol):
     def __call__(self, snapshot: Any, role: str = ...) -> Verdict: ...
 
 
+# CPython 3.11 counts the recursion of all threads in the ast module together: two at once can end in a SystemError.
+_ONE_AT_A_TIME = threading.Lock()
+
 _COMPARISONS = {
     "eq": ast.Eq,
     "ne": ast.NotEq,
@@ -46,6 +50,11 @@ _COMPARISONS = {
 
 def build(built: Program) -> tuple[RuleFor, Decide]:
     """(rule_for, decide) of a program. Both take a snapshot and a role; both raise ValueError for an unknown role."""
+    with _ONE_AT_A_TIME:
+        return _build(built)
+
+
+def _build(built: Program) -> tuple[RuleFor, Decide]:
     orchestrator, subagent = program.ROLES
     functions = [
         _function("rule_for", orchestrator, _Code(built, orchestrator).lazy(), "other_rule"),

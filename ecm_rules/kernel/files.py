@@ -72,13 +72,14 @@ def append(path: str, line: bytes) -> None:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("no regular file")
-        _lock(handle)
+        locked = _lock(handle)
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         try:
             _write(handle, (b"\n" if torn else b"") + line + b"\n")
         except OSError:
-            os.ftruncate(handle, size)  # a full disk took a part of it
+            if locked:  # a full disk took a part of it, and nobody has written behind that
+                os.ftruncate(handle, size)
             raise
     finally:
         os.close(handle)
@@ -89,17 +90,18 @@ def _write(handle: int, data: bytes) -> None:
         raise OSError("the disk is full")
 
 
-def _lock(handle: int) -> None:
-    """The lock of a log, or none after 50 ms: a writer that was stopped must not stop the others."""
+def _lock(handle: int) -> bool:
+    """Whether the log could be locked within 50 ms: a writer that was stopped must not stop the others."""
     for _ in range(_LOCK_TRIES):
         try:
             os.lseek(handle, 0, os.SEEK_SET)
             os.lockf(handle, os.F_TLOCK, 0)
-            return
+            return True
         except BlockingIOError:
             time.sleep(_LOCK_PAUSE)
         except OSError:
-            return
+            break
+    return False
 
 
 def _refuse_link(path: str) -> None:

@@ -52,7 +52,8 @@ def test_an_unknown_role_is_refused(policy: Policy, role: str) -> None:
 def test_no_meter_is_no_fault_and_a_wrong_one_is(policy: Policy) -> None:
     assert policy.decide(None).degraded == ()
     assert policy.decide({}).degraded == ()
-    for wrong in ([], "critical", 3, True, 1.5):
+    not_objects: tuple[object, ...] = ([], "critical", 3, True, 1.5)
+    for wrong in not_objects:
         v = policy.decide(wrong)
         assert v.rule == "P7"
         assert [d.path for d in v.degraded] == ["meter"]

@@ -10,6 +10,7 @@ import json
 import math
 import pathlib
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
@@ -24,7 +25,6 @@ PATHS = {
     "e1": "e1", "e2": "deep.e2", "b1": "b1", "b2": "deep.er.b2", "i1": "deep.i1", "i2": "i2", "n1": "n1", "n2": "deep.er.n2",
     "t1": "t1", "q1": "list[0]",
 }  # fmt: skip
-SUFFIXES = {"lt", "lte", "gt", "gte", "ne", "in", "not_in", "missing"}
 
 
 def spec(draw: st.DrawFn, name: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         if not when:
             when = {"b1_missing": draw(st.booleans())}
         rules.append({"id": f"R{number}", "when": when, "operation": draw(st.sampled_from(["go", "stop"]))})
-    operations = {"continue": {}, "go": {}, "stop": {}, "return": {}}
+    operations: dict[str, Any] = {"continue": {}, "go": {}, "stop": {}, "return": {}}
     remap = {"operation_remap": {"stop": "return"}}
     return {
         "schema_version": 1,
@@ -117,7 +117,7 @@ def conditions(name: str, declared: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
 
 
-VALUES = st.sampled_from(
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         True,
@@ -170,7 +170,7 @@ def naive(document: dict[str, Any], snapshot: Any, role: str) -> tuple[str | Non
         values[name] = value
 
     for name, declared in document["fields"].items():
-        value = snapshot if isinstance(snapshot, dict) else {}
+        value: Any = snapshot if isinstance(snapshot, dict) else {}
         if declared["path"] == "list[0]":
             value = jmespath.search("list[0]", value)
         else:
@@ -185,7 +185,7 @@ def naive(document: dict[str, Any], snapshot: Any, role: str) -> tuple[str | Non
             value = None
         settle(name, declared, value)
     for rule in document["rules"]:
-        if all(test(values, absent, key, constant) for key, constant in rule["when"].items()):
+        if all(held(values, absent, key, constant) for key, constant in rule["when"].items()):
             operation = rule["operation"]
             if role == "subagent" and operation == "stop":
                 operation = "return"
@@ -218,33 +218,23 @@ def fits(declared: dict[str, Any], value: Any) -> bool:
     )
 
 
-def test(values: dict[str, Any], absent: set[str], key: str, constant: Any) -> bool:
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "": lambda value, constant: value in constant if isinstance(constant, list) else value == constant,
+    "ne": lambda value, constant: value != constant,
+    "in": lambda value, constant: value in constant,
+    "not_in": lambda value, constant: value not in constant,
+    "lt": lambda value, constant: value < constant,
+    "lte": lambda value, constant: value <= constant,
+    "gt": lambda value, constant: value > constant,
+    "gte": lambda value, constant: value >= constant,
+}
+
+
+def held(values: dict[str, Any], absent: set[str], key: str, constant: Any) -> bool:
     name, _, suffix = key.partition("_")
-    value = values[name]
     if suffix == "missing":
-        return (name in absent) == constant
-    if value is None:
-        return False
-    match suffix:
-        case "":
-            return value in constant if isinstance(constant, list) else value == constant
-        case "ne":
-            return value != constant
-        case "in":
-            return value in constant
-        case "not_in":
-            return value not in constant
-        case "lt":
-            return value < constant
-        case "lte":
-            return value <= constant
-        case "gt":
-            return value > constant
-        case _:
-            return value >= constant
-
-
-test.__test__ = False  # type: ignore[attr-defined]
+        return bool((name in absent) == constant)
+    return values[name] is not None and COMPARE[suffix](values[name], constant)
 
 
 def build(document: dict[str, Any]) -> Policy:

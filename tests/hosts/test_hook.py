@@ -222,7 +222,7 @@ def test_an_unreadable_payload_is_one_line_on_stderr(data: bytes, project: pathl
     assert done.stderr.count("\n") == 1
 
 
-WRONG = [None, True, 0, -5, 1e400, "x" * 100_000, [], {}, {"a": 1}]
+WRONG: list[object] = [None, True, 0, -5, 1e400, "x" * 100_000, [], {}, {"a": 1}]
 
 
 @pytest.mark.parametrize("name", ["statusline.after-turn.json", "UserPromptSubmit.json"])

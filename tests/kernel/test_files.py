@@ -106,10 +106,40 @@ def test_links_are_refused_at_every_state_path(tmp_path: pathlib.Path) -> None:
     assert target.read_text() == "precious"
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_full_disk_is_said(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(OSError):  # noqa: PT011  no regular file, before anything is written
-        files.append("/dev/full", b"{}")
+LIMITED = """
+import resource, sys
+from ecm_rules.kernel import files
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+act, path = getattr(files, sys.argv[1]), sys.argv[2]
+act(path, b"a" * 600)
+try:
+    act(path, b"b" * 1600)
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("act", "left"), [("append", b"a" * 600 + b"\n"), ("replace", b"a" * 600)])
+def test_what_does_not_fit_is_said_and_leaves_nothing_behind(act: str, left: bytes, tmp_path: pathlib.Path) -> None:
+    # A limit on the size of files cuts a write short as a full disk does.
+    path = tmp_path / "state"
+    done = subprocess.run([sys.executable, "-c", LIMITED, act, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert path.read_bytes() == left
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_writer_that_holds_the_lock_for_ever_stops_nobody(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.jsonl"
+    holder = "import os, sys; h = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); os.lockf(h, os.F_LOCK, 0); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        files.append(str(path), b"{}")
+        assert path.read_bytes() == b"{}\n"
+        process.kill()
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: pathlib.Path) -> None:

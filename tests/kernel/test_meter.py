@@ -77,7 +77,7 @@ def test_what_is_no_readable_file_is_a_fault_and_is_not_waited_for(kind: str, tm
             pathlib.Path(path).write_text("{}")
             os.chmod(path, 0)
             if os.access(path, os.R_OK):
-                return  # root reads everything
+                pytest.skip("root reads everything")
     assert isinstance(meter.load(path), Unreadable)
 
 

@@ -13,7 +13,7 @@ from ecm_rules import EcmError, load_policy, load_table
 from ecm_rules.tables.findings import CODES
 from ecm_rules.tables.hosts import load_hosts
 from tests.conftest import FIXTURES, ROOT
-from tests.marked import told, unmark
+from tests.marked import located, told, unmark
 
 SHIPPED = (ROOT / "roster/context-policy.yaml").read_text()
 
@@ -117,7 +117,7 @@ MISTAKES = {
 @pytest.mark.parametrize(("text", "codes"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_each_mistake_is_one_located_finding(text: str, codes: list[str], tmp_path: pathlib.Path) -> None:
     clean, places = unmark(text)
-    assert refused(tmp_path / "t.yaml", clean) == [(*place, code) for place, code in zip(places, codes, strict=True)]
+    assert refused(tmp_path / "t.yaml", clean) == located(places, codes)
 
 
 def test_all_mistakes_of_a_file_come_together_in_file_order(tmp_path: pathlib.Path) -> None:
@@ -183,7 +183,7 @@ OWN_MISTAKES = {
 @pytest.mark.parametrize(("text", "codes"), OWN_MISTAKES.values(), ids=OWN_MISTAKES.keys())
 def test_a_vocabulary_of_its_own_is_checked_too(text: str, codes: list[str], tmp_path: pathlib.Path) -> None:
     clean, places = unmark(text)
-    assert refused(tmp_path / "t.yaml", clean) == [(*place, code) for place, code in zip(places, codes, strict=True)]
+    assert refused(tmp_path / "t.yaml", clean) == located(places, codes)
 
 
 def test_help_names_what_was_meant(tmp_path: pathlib.Path) -> None:
@@ -277,7 +277,7 @@ def test_what_is_said_of_hosts_is_checked(text: str, codes: list[str], tmp_path:
     path.write_text(clean)
     with pytest.raises(EcmError) as caught:
         load_hosts(str(path))
-    assert told(caught.value.findings) == [(*place, code) for place, code in zip(places, codes, strict=True)]
+    assert told(caught.value.findings) == located(places, codes)
 
 
 def test_tables_load_side_by_side_in_threads(tmp_path: pathlib.Path) -> None:

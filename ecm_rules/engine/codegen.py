@@ -192,7 +192,9 @@ class _Code:
         ]
         return [*body, *self.trie(rows, set(self.declared)), *_statements("return interpret(snapshot, role)")]
 
-    def trie(self, rows: Iterable[tuple[list[Any], list[ast.stmt]]], read: set[str]) -> list[ast.stmt]:
+    def trie(
+        self, rows: Iterable[tuple[list[Any], list[ast.stmt]]], read: set[str | tuple[str, ...]]
+    ) -> list[ast.stmt]:
         """Code for rows in order, each with its answer. `read` names what is set on every way to here; it grows."""
         body: list[ast.stmt] = []
         for test, group in itertools.groupby(rows, key=lambda row: row[0][0] if row[0] else None):
@@ -265,6 +267,8 @@ class _Code:
             return self.library(expression)
         if kind in ("eq", "ne"):
             left, right = parts
+            if isinstance(left.node, ast.Constant) and isinstance(right.node, ast.Constant):
+                return _Value(_constant(program.evaluate(expression, {})), "boolean", False)
             if "null" in (left.type, right.type):
                 subject = left if right.type == "null" else right
                 return _Value(
@@ -292,7 +296,7 @@ class _Code:
         call = _expression("express(EXPRESSION, TYPED)", EXPRESSION=_data(expression), TYPED=typed)
         return _Value(call, "unknown", True)
 
-    def load(self, name: str, read: set[str]) -> list[ast.stmt]:
+    def load(self, name: str, read: set[str | tuple[str, ...]]) -> list[ast.stmt]:
         """Code that reads a signal for the first time on a way; what is faulty counts as missing."""
         if name in read:
             return []
@@ -342,13 +346,13 @@ class _Code:
     def mark(self, name: str, absent: ast.expr) -> list[ast.stmt]:
         return _statements("ABSENT = VALUE", ABSENT=self.absent[name], VALUE=absent) if name in self.absent else []
 
-    def fetch(self, declared: dict[str, Any], variable: ast.expr, read: set[str]) -> list[ast.stmt]:
+    def fetch(self, declared: dict[str, Any], variable: ast.expr, read: set[str | tuple[str, ...]]) -> list[ast.stmt]:
         body: list[ast.stmt] = []
         above = declared.get("path", ())[:-1]
         for depth in range(1, len(above) + 1):
             prefix = tuple(above[:depth])
-            if ".".join(["", *prefix]) not in read:  # no signal's name begins with a point
-                read.add(".".join(["", *prefix]))
+            if prefix not in read:
+                read.add(prefix)
                 outer = self.boxes[prefix[:-1]] if depth > 1 else _name("snapshot")
                 template = "BOX = OUTER.get(KEY)\nif BOX.__class__ is not dict: BOX = EMPTY"
                 body += _statements(template, BOX=self.boxes[prefix], OUTER=outer, KEY=_constant(prefix[-1]))

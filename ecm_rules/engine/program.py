@@ -209,14 +209,14 @@ def _field(declared: "Spec", snapshot: "Any", faults: "Faults") -> "Any":
             if value.__class__ is not dict:
                 _fault(
                     faults,
-                    ".".join(path[:depth]),
+                    _dotted(path[:depth]),
                     f"found {kind(value)}, expected an object",
                 )
                 return None
             value = value.get(key)
             if value is None:
                 return None
-        place = ".".join(path)
+        place = _dotted(path)
     return _accepted(declared, value, place, faults)
 
 
@@ -252,6 +252,11 @@ def _settle(declared: "Spec", value: "Any", values: "dict[str, Any]", missing: "
         missing.append(name)
         value = declared.get("missing")
     values[name] = value
+
+
+def _dotted(path: "list[str]") -> str:
+    """A path as JMESPath writes it: a key that is no plain name is quoted."""
+    return ".".join(key if key.isidentifier() and key.isascii() else json.dumps(key) for key in path)
 
 
 def _fault(faults: "Faults", path: str, reason: str) -> None:

@@ -110,28 +110,38 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Verdict:
-        """The verdict that `to_dict` described. Raises KeyError, TypeError or AttributeError for anything else."""
-        signals, missing = data["signals"], set(data["missing"])
-        outcome = Outcome(
-            data["rule"],
-            data["operation"],
-            data["raw_operation"],
-            data["role"],
-            tuple(data["steps"]),
-            data["digest"],
-            tuple(signals),
-            tuple(value if name in missing else None for name, value in signals.items()),
-            tuple(Degraded(d["path"], d["reason"]) for d in data["degraded"]),
-        )
-        return cls(outcome, tuple(None if name in missing else value for name, value in signals.items()))
+        """The verdict that `to_dict` described. Raises ValueError for anything else."""
+        try:
+            signals, missing = data["signals"], data["missing"]
+            if not all(isinstance(data[key], list) for key in ("steps", "missing", "degraded")):
+                raise TypeError("a list is none")
+            outcome = Outcome(
+                data["rule"],
+                data["operation"],
+                data["raw_operation"],
+                data["role"],
+                tuple(data["steps"]),
+                data["digest"],
+                tuple(signals),
+                tuple(value if name in missing else None for name, value in signals.items()),
+                tuple(Degraded(d["path"], d["reason"]) for d in data["degraded"]),
+            )
+            words = (outcome.operation, outcome.raw_operation, outcome.role, outcome.digest, *outcome.steps, *missing)
+            if not all(isinstance(word, str) for word in (outcome.rule or "", *words)):
+                raise TypeError("a name is no string")
+            verdict = cls(outcome, tuple(None if name in missing else value for name, value in signals.items()))
+            hash(verdict)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no verdict: {error}") from None
+        return verdict
 
     @classmethod
     def from_json(cls, text: str) -> Verdict:
         """The verdict that `to_json` described. Raises ValueError for anything else."""
         try:
             return cls.from_dict(json.loads(text))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"no verdict: {error}") from None
+        except RecursionError:
+            raise ValueError("no verdict: nested too deep") from None
 
 
 _set_outcome, _set_given = vars(Verdict)["outcome"].__set__, vars(Verdict)["given"].__set__

@@ -11,7 +11,6 @@ import time
 from ecm_rules.tables import places
 
 MAX_BYTES = 1 << 20
-_LOCK_TRIES = 50
 _LOCK_PAUSE = 0.001
 
 
@@ -25,9 +24,9 @@ def read(path: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def state_path(project: str, relative: str) -> str:
-    """The absolute path of a state file, with its folder made (0700). Refuses to leave the project or follow a link."""
-    if not places.within(relative):
-        raise OSError(f"{relative!r} leaves the project")
+    """The absolute path of a state file, its folder made (0700). Refuses to leave that folder or to follow a link."""
+    if not places.is_state(relative):
+        raise OSError(f"{relative!r} is not below {places.STATE}")
     parts = relative.replace("\\", "/").split("/")
     path = os.path.abspath(project)
     for part in parts[:-1]:
@@ -66,13 +65,16 @@ def replace(path: str, data: bytes) -> None:
         raise
 
 
-def append(path: str, line: bytes) -> None:
-    """Append one line (no newline in it): a single write under a lock. A torn last line is closed first."""
+def append(path: str, line: bytes, patience: float = 0.05) -> None:
+    """Append one line (no newline in it): a single write under a lock. A torn last line is closed first.
+
+    A lock that cannot be had within `patience` seconds is done without: a writer that was stopped must not stop others.
+    """
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("no regular file")
-        locked = _lock(handle)
+        locked = _lock(handle, patience)
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         try:
@@ -90,18 +92,20 @@ def _write(handle: int, data: bytes) -> None:
         raise OSError("the disk is full")
 
 
-def _lock(handle: int) -> bool:
-    """Whether the log could be locked within 50 ms: a writer that was stopped must not stop the others."""
-    for _ in range(_LOCK_TRIES):
+def _lock(handle: int, patience: float) -> bool:
+    """Whether the log could be locked in time."""
+    until = time.monotonic() + patience
+    os.lseek(handle, 0, os.SEEK_SET)
+    while True:
         try:
-            os.lseek(handle, 0, os.SEEK_SET)
             os.lockf(handle, os.F_TLOCK, 0)
             return True
         except BlockingIOError:
+            if time.monotonic() > until:
+                return False
             time.sleep(_LOCK_PAUSE)
-        except OSError:
-            break
-    return False
+        except OSError:  # a file system without locks
+            return False
 
 
 def _refuse_link(path: str) -> None:

@@ -19,8 +19,7 @@ def compare(source: Source, root: Node, operations: Iterable[Operation], pins: I
         notes.append(source.finding("ECM501", place, message, _HELP, NOTE))
 
     known = {operation.name: operation for operation in operations}
-    embedded = root.get("operations")
-    for name, node, place in embedded.entries() if embedded else ():
+    for name, node, place in root.entries("operations"):
         if name not in known:
             note(place, f"found the operation {shown(name)}, which is not in the vocabulary")
         elif _expanded(node, known) != known[name].steps:

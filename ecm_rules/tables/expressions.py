@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jmespath
-from jmespath import exceptions, parser
+from jmespath import exceptions, functions, parser
 
 from ecm_rules.tables.domains import LARGEST, NUMERIC
 
@@ -48,8 +48,6 @@ def path(text: str) -> list[str] | None:
 def translate(text: str, types: Mapping[str, str]) -> Expression:
     """The program's expression for `text` over fields of the given types. Raises Invalid."""
     tree = _parse(text)
-    if _depth(tree) > _DEEPEST:
-        raise Invalid(f"found an expression nested deeper than {_DEEPEST} levels")
     for name in _roots(tree):
         if name not in types:
             raise Invalid(f"found the unknown field `{name}`", name)
@@ -61,7 +59,7 @@ def fold(text: str, document: Any) -> Any:
     _parse(text)
     try:
         return jmespath.search(text, document)
-    except exceptions.JMESPathError as error:
+    except Exception as error:  # functions of the library raise what their arguments make Python raise
         raise Invalid(f"the expression failed: {_first_line(error)}") from None
 
 
@@ -70,9 +68,30 @@ def _parse(text: str) -> Any:
         raise Invalid(f"found an expression of {len(text)} characters, expected at most {_LONGEST}")
     try:
         # A cache of the parser's own would keep texts of any size alive.
-        return parser.Parser().parse(text).parsed
-    except (exceptions.JMESPathError, RecursionError) as error:
+        tree = parser.Parser().parse(text).parsed
+    except (exceptions.JMESPathError, ValueError, RecursionError) as error:
         raise Invalid(f"not a JMESPath expression: {_first_line(error)}") from None
+    if _depth(tree) > _DEEPEST:
+        raise Invalid(f"found an expression nested deeper than {_DEEPEST} levels")
+    for name, count in _calls(tree):
+        _check_call(name, count)
+    return tree
+
+
+def _calls(tree: Any) -> list[tuple[str, int]]:
+    """Name and number of arguments of every function that is called."""
+    own = [(tree["value"], len(tree["children"]))] if tree["type"] == "function_expression" else []
+    return own + [call for child in tree["children"] if isinstance(child, dict) for call in _calls(child)]
+
+
+def _check_call(name: str, count: int) -> None:
+    known = functions.Functions.FUNCTION_TABLE
+    if name not in known:
+        raise Invalid(f"found the unknown function `{name}`")
+    signature = known[name]["signature"]
+    variadic = bool(signature) and bool(signature[-1].get("variadic"))
+    if count < len(signature) or (count > len(signature) and not variadic):
+        raise Invalid(f"found {count} arguments of `{name}`, expected {len(signature)}")
 
 
 def _first_line(error: BaseException) -> str:
@@ -100,6 +119,8 @@ def _roots(tree: Any) -> list[str]:
     if tree["type"] == "field":
         return [tree["value"]]
     seen = tree["children"] if tree["type"] in _TRANSPARENT else tree["children"][:1]
+    if seen and seen[0]["type"] == "current":  # `@.name` is `name`
+        seen = tree["children"][:2]
     return [name for child in seen for name in _roots(child)]
 
 

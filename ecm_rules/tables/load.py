@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.tables import embedded, places, reader, rows, schemas, vocabulary
+from ecm_rules.tables import embedded, operations, places, reader, rows, schemas, vocabulary
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
 from ecm_rules.tables.models import Pin, Row, Table, Vocabulary
@@ -48,7 +48,7 @@ def load_table(name: str, folder: str | None) -> Table:
     """Any decision table: a shipped one by its stem, or one by its path. Raises EcmError as `load_policy` does."""
     path = _locate(name)
     document = reader.load(path)
-    if document.root is None or document.root.get("fields") is None:
+    if document.root is None or document.root.get("schema_version") is None:
         return load_policy(path, folder)
     shape = schemas.validate("decision-table", document)
     return _table(path, document, shape, _own_setting(document.source, shape))
@@ -109,13 +109,12 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
     root, plain = shape.root, None
     if root is not None:
         findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
-        if not shape.broken & {"zones", "limits"}:
-            zones = root.value["zones"]
-            findings += projects.bands(source, zones.span, zones.plain(), zones)
-            plain, raised = projects.lower(
-                project, {**root.plain(), "limits": {**_shipped_limits(path), **root.value["limits"].plain()}}
-            )
-            findings += raised
+        zones, limits = root.get("zones"), root.get("limits")
+        if zones is not None and limits is not None and not shape.broken & {"zones", "limits"}:
+            unfit = projects.bands(source, zones.span, zones.plain(), zones)
+            plain = {**root.plain(), "limits": {**_shipped_limits(path), **limits.plain()}}
+            plain, raised = projects.lower(project, plain, check_bands=not unfit)
+            findings += unfit + raised
     return _Setting(words, plain, project, pins, findings)
 
 
@@ -125,8 +124,8 @@ def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:
     words = None
     if shape.root is not None and not shape.broken & {"fields", "signals", "steps", "operations"}:
         fields, signals = vocabulary.read_declared(source, shape.root, findings)
-        steps, operations = vocabulary.read_operations(source, shape.root, findings)
-        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, operations)
+        steps, listed = operations.read_operations(source, shape.root, findings)
+        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, listed)
     plain = shape.root.plain() if shape.root is not None and "limits" not in shape.broken else None
     return _Setting(words, plain, Project(), (), findings)
 
@@ -168,10 +167,10 @@ def _shipped_vocabulary() -> Vocabulary:
     source, root = _shipped(SIGNALS)
     fields, signals = vocabulary.read_declared(source, root, findings)
     source, operations_root = _shipped(OPERATIONS)
-    steps, operations = vocabulary.read_operations(source, operations_root, findings)
+    steps, listed = operations.read_operations(source, operations_root, findings)
     if findings:
         raise EcmError(in_order(findings))
-    return Vocabulary(_snapshot(root), fields, signals, steps, operations)
+    return Vocabulary(_snapshot(root), fields, signals, steps, listed)
 
 
 def _snapshot(root: Node) -> str:
@@ -181,7 +180,7 @@ def _snapshot(root: Node) -> str:
 def _remap(source: Source, root: Node, words: Vocabulary, findings: list[Finding]) -> dict[str, dict[str, str]]:
     subagents = root.get("subagents")
     node = subagents.get("operation_remap") if subagents else None
-    if node is None or not node.sound:
+    if node is None:
         return {}
     known = [o.name for o in words.operations]
     for name, value in node.value.items():
@@ -194,11 +193,10 @@ def _remap(source: Source, root: Node, words: Vocabulary, findings: list[Finding
 
 
 def _outside(source: Source, root: Node) -> list[Finding]:
-    """Audit paths that leave the project."""
+    """Audit paths that leave the folder of the state."""
     audit = root.get("audit")
-    paths = [node for node in audit.value.values() if node.sound] if audit else []
     return [
-        source.finding("ECM204", node.span, f"found {shown(node.value)}, expected a path within the project")
-        for node in paths
-        if not places.within(node.value)
+        source.finding("ECM204", node.span, f"found {shown(node.value)}, expected a path below `{places.STATE}`")
+        for node in (audit.value.values() if audit else ())
+        if not places.is_state(node.value)
     ]

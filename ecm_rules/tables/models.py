@@ -14,10 +14,9 @@ Constant = bool | int | float | str | tuple[int | float | str, ...]
 
 @attrs.frozen
 class Declared:
-    """A field or a signal. `spec` is the program's form of it; `text` the path or expression as written."""
+    """A field or a signal. `spec` is the program's form of it."""
 
     name: str
-    text: str
     spec: Mapping[str, Any]
     why: str = ""
 

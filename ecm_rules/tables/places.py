@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import BufferedReader
 
+STATE = ".eidolons/.context/"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WHEEL = os.path.join(_PACKAGE, "_data")
 # Inside the wheel, or beside the package in a checkout.
@@ -18,17 +19,21 @@ def shipped(name: str) -> str:
     return os.path.join(_ROOT, *name.split("/"))
 
 
-def within(relative: str) -> bool:
-    """Whether a relative path stays within the folder that it is taken from."""
-    return not (os.path.isabs(relative) or ".." in relative.replace("\\", "/").split("/") or "\0" in relative)
+def is_state(relative: str) -> bool:
+    """Whether a path, relative to a project, is one of a state file: below `STATE`, whatever it is made of."""
+    steps = relative.replace("\\", "/").split("/")
+    return relative.startswith(STATE) and ".." not in steps and "\0" not in relative
 
 
 def open_regular(path: str) -> "BufferedReader":
     """A binary stream of a regular file; a pipe without a writer or an endless device is refused, not waited for.
 
-    Raises OSError; ValueError for a path that no system takes.
+    Raises OSError.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except ValueError as error:  # a path that no system takes
+        raise OSError(f"no such path: {error}") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError("no regular file")

@@ -43,26 +43,25 @@ def read(folder: str | None) -> tuple[Project, list[Finding]]:
     """The project in `folder` (None: no project) and what is wrong with its files."""
     if folder is None:
         return Project(), []
-    project = Project()
     path = os.path.join(folder, FILES[0])
     if not os.path.lexists(path):
-        return project, []
+        return Project(), []
     document = reader.load(path, only="context")
     shape = schemas.validate("project-context", document)
     findings = document.findings + shape.findings
-    if shape.root is not None and not findings:
-        project = attrs.evolve(project, context=shape.root, source=document.source)
+    project = Project(shape.root, document.source)
     path = os.path.join(folder, FILES[1])
     if project.enabled and os.path.lexists(path):
         document = reader.load(path)
         shape = schemas.validate("project-ecm", document)
         findings += document.findings + shape.findings
-        if shape.root is not None and not findings:
-            project = attrs.evolve(project, extra=shape.root, extra_source=document.source)
+        project = attrs.evolve(project, extra=shape.root, extra_source=document.source)
     return project, findings
 
 
-def lower(project: Project, document: Mapping[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+def lower(
+    project: Project, document: Mapping[str, Any], check_bands: bool = True
+) -> tuple[dict[str, Any], list[Finding]]:
     """The table's document with the project's thresholds and cap in it, and what was raised or misplaced."""
     findings: list[Finding] = []
     merged = {**document, "zones": dict(document["zones"]), "limits": dict(document["limits"])}
@@ -73,7 +72,8 @@ def lower(project: Project, document: Mapping[str, Any]) -> tuple[dict[str, Any]
         thresholds = given["thresholds"]
         for zone, node in thresholds.value.items():
             _lower(project.source, zone, node, merged["zones"], findings)
-        findings += bands(project.source, thresholds.span, merged["zones"], thresholds)
+        if check_bands:
+            findings += bands(project.source, thresholds.span, merged["zones"], thresholds)
     if "compaction_depth_cap" in given:
         _lower(project.source, "compaction_depth_cap", given["compaction_depth_cap"], merged["limits"], findings)
     return merged, findings
@@ -81,12 +81,14 @@ def lower(project: Project, document: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 def bands(source: Source, place: Span, zones: Mapping[str, float], node: Node | None = None) -> list[Finding]:
     """Findings where the zones are out of order, or a band is narrower than the error of an estimate."""
+    findings = []
     for below, zone in itertools.pairwise(schemas.schema("context-policy")["zones"]["schema"]):
         if zones[zone] - zones[below] < NARROWEST - _SLACK:
             at = next((node.value[z].span for z in (zone, below) if node is not None and z in node.value), place)
             message = f"found {below} at {zones[below]} and {zone} at {zones[zone]}, expected {NARROWEST} between them"
-            return [source.finding("ECM402", at, message, f"lower `{below}`, or leave `{zone}` as it is")]
-    return []
+            help = f"lower `{below}`, or leave `{zone}` as it is"
+            findings.append(source.finding("ECM402", at, message, help))
+    return findings
 
 
 def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], list[Finding]]:
@@ -115,6 +117,8 @@ def read_pins(root: Node, origin: str) -> list[tuple[Pin, Node]]:
     found = []
     for node in root.value["pins"].value:
         given = node.plain()
+        if not {"id", "why"} <= given.keys():
+            continue  # its schema has said so
         found.append((Pin(given["id"], given["why"], given.get("marker", given["id"]), origin), node))
     return found
 
@@ -127,7 +131,7 @@ def _lower(source: Source, key: str, node: Node, target: dict[str, Any], finding
                 "ECM401",
                 node.span,
                 message,
-                "a project lowers a threshold and never raises it; remove the line to keep the shipped one",
+                "a project lowers and never raises; remove the line to keep the shipped value",
             )
         )
     else:

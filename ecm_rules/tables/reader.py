@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import attrs
 import yaml
 
 from ecm_rules.tables import places, scalars
-from ecm_rules.tables.findings import EcmError, Finding, Source, Span, escape
+from ecm_rules.tables.findings import Finding, Source, Span, escape
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
+MAX_ENTRIES = 1000
+# What belongs to others is not ours to refuse, but reading it takes stack.
+_MAX_MUTED_DEPTH = 200
 
 # libyaml where PyYAML was built with it, else the same grammar in Python: slower, never different.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,10 +65,11 @@ class Node:
         found: Node | None = self.value.get(key) if isinstance(self.value, dict) else None
         return found
 
-    def entries(self) -> Iterator[tuple[str, Node, Span]]:
-        """Key, value and place of the key, for each key of a mapping."""
-        for key, node in self.value.items():
-            yield key, node, self.keys[key]
+    def entries(self, key: str) -> Iterator[tuple[str, Node, Span]]:
+        """Key, value and place of the key, for each entry of the mapping under `key`; none where there is none."""
+        node = self.get(key)
+        for name, value in node.value.items() if node is not None else ():
+            yield name, value, node.keys[name] if node is not None else value.span
 
     def text(self, key: str) -> str:
         """The string under a key, or an empty one."""
@@ -83,8 +87,14 @@ class Document:
 
 
 def load(path: str, only: str | None = None) -> Document:
-    """Read a file. Raises EcmError where there is no such file to read, or no text in it."""
-    return read(_bytes(path), path, only)
+    """Read a file as `read` does. That it cannot be read is a finding too."""
+    try:
+        with places.open_regular(path) as stream:
+            return read(stream.read(MAX_BYTES + 1), path, only)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        finding = Finding("ECM100", path, 0, 0, f"cannot be read: {reason}", "check the path")
+        return Document(Source(path, ""), None, [finding])
 
 
 def read(data: bytes | str, file: str, only: str | None = None) -> Document:
@@ -100,18 +110,6 @@ def read(data: bytes | str, file: str, only: str | None = None) -> Document:
     return Document(source, root, reading.findings)
 
 
-def _bytes(path: str) -> bytes:
-    def refuse(message: str, help: str = "") -> EcmError:
-        return EcmError([Finding("ECM100", path, 0, 0, message, help)])
-
-    try:
-        with places.open_regular(path) as stream:
-            return stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise refuse(f"cannot be read: {reason}", "check the path") from None
-
-
 def _decode(data: bytes | str, file: str) -> tuple[Source, list[Finding]]:
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
@@ -122,15 +120,15 @@ def _decode(data: bytes | str, file: str) -> tuple[Source, list[Finding]]:
                 "ECM101", file, 0, 0, f"found more than {MAX_BYTES} bytes, expected at most 1 MiB", "split the file"
             )
         ]
+    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8-sig")
+        before = data[: error.start].decode("utf-8")
         source = Source(file, before)
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         message = f"found byte 0x{data[error.start]:02x}, expected UTF-8"
         return source, [source.finding("ECM101", Span(line, column, column + 1), message, "save the file as UTF-8")]
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = Source(file, text)
     unfit = _UNFIT.search(text)
     if unfit:
@@ -197,7 +195,7 @@ class _Reading:
                 self.source.finding("ECM101", span, f"not well-formed YAML: {error.problem}", error.context or "")
             )
             return None
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
             self.findings.append(self.source.finding("ECM101", Span(1, 1, 1), f"not well-formed YAML: {error}"))
             return None
         except _Stop:
@@ -224,12 +222,15 @@ class _Reading:
         if not self.muted:
             self.findings.append(self.source.finding(code, span, message, help))
 
+    def stop(self, span: Span, message: str, help: str) -> NoReturn:
+        self.muted = False
+        self.note("ECM101", span, message, help)
+        raise _Stop
+
     def node(self, event: Any, depth: int) -> Node:
         span = self.span(event)
-        if depth > MAX_DEPTH:
-            self.muted = False
-            self.note("ECM101", span, f"found nesting deeper than {MAX_DEPTH} levels", "flatten the structure")
-            raise _Stop
+        if depth > (_MAX_MUTED_DEPTH if self.muted else MAX_DEPTH):
+            self.stop(span, f"found nesting deeper than {MAX_DEPTH} levels", "flatten the structure")
         if isinstance(event, yaml.AliasEvent):
             self.note("ECM103", span, f"found the alias `*{event.anchor}`, expected a value", "write the value out")
             return Node(None, span, sound=False)
@@ -262,6 +263,8 @@ class _Reading:
     def sequence(self, span: Span, depth: int, sound: bool) -> Node:
         items: list[Node] = []
         while not isinstance(event := self.next(), yaml.SequenceEndEvent):
+            if len(items) == MAX_ENTRIES and not self.muted:
+                self.stop(self.span(event), f"found more than {MAX_ENTRIES} entries in a list", "split it")
             items.append(self.node(event, depth + 1))
         return Node(items, span, sound=sound)
 
@@ -271,6 +274,8 @@ class _Reading:
         whole = True
         while not isinstance(event := self.next(), yaml.MappingEndEvent):
             place = self.span(event)
+            if len(keys) == MAX_ENTRIES and not self.muted:
+                self.stop(place, f"found more than {MAX_ENTRIES} keys in a mapping", "split it")
             key = self.key(event, depth)
             if depth == 1 and self.only is not None:
                 self.muted = key != self.only

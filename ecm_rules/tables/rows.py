@@ -38,13 +38,11 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
     rows: list[Row] = []
     places: dict[str, Span] = {}
     for index, item in enumerate(node.value):
-        if not item.sound:
-            continue
         name, when = item.text("id"), item.get("when")
         _identify(context, name, item, places)
         _lead(context, item.get("operation"))
         tests: list[Test | None] = []
-        if when is not None and when.sound:
+        if when is not None:
             if not when.keys and when.whole and index < len(node.value) - 1:
                 message = f"found the catch-all `{name}` before other rows, which it hides"
                 context.note("ECM308", when.span, message, "move it to the end")
@@ -55,7 +53,7 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
 
 def _identify(context: Context, name: str, item: Node, places: dict[str, Span]) -> None:
     node = item.get("id")
-    if node is None or not node.sound:
+    if node is None:
         return
     if name in places:
         message = f"found the row `{name}` twice, first at line {places[name].line}"
@@ -64,7 +62,7 @@ def _identify(context: Context, name: str, item: Node, places: dict[str, Span]) 
 
 
 def _lead(context: Context, operation: Node | None) -> None:
-    if operation is not None and operation.sound and operation.value not in context.operations:
+    if operation is not None and operation.value not in context.operations:
         message = f"found the unknown operation {shown(operation.value)}"
         context.note("ECM307", operation.span, message, suggest(operation.value, context.operations))
 
@@ -107,13 +105,16 @@ def _unknown(context: Context, key: str, place: Span) -> None:
         message = f"found the unknown suffix `{escape(key[len(stem) :])}` of `{stem}`"
         context.note("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in sorted(SUFFIXES)))
         return
-    spellings = [*context.declared, *(f"{name}_{suffix}" for name in context.declared for suffix in SUFFIXES)]
-    known = spellings if nearest(key, spellings) else context.declared
-    context.note("ECM301", place, f"found the unknown signal `{escape(key)}`", suggest(key, known))
+    suffix = next((s for s in SUFFIXES if key.endswith("_" + s)), "")
+    near = nearest(key.removesuffix("_" + suffix) if suffix else key, context.declared)
+    help = f"did you mean `{near[0]}{'_' + suffix if suffix else ''}`?" if near else suggest(key, context.declared)
+    context.note("ECM301", place, f"found the unknown signal `{escape(key)}`", help)
 
 
 def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
     """(expression, what it resolves to), or None where it does not."""
+    if len(value.value) < len(value.keys) or not value.whole:
+        return None  # the reader has refused a part of it
     inner = value.value.get("ref")
     if inner is None or len(value.value) > 1:
         extra = next((k for k in value.value if k != "ref"), None)
@@ -169,8 +170,6 @@ def _constant(
     context: Context, signal: Declared, operator: str, constant: Any, node: Node, code: str
 ) -> Constant | None:
     """The constant as the signal's domain has it, or None with a finding."""
-    if not node.sound:
-        return None
     if operator == "missing":
         if not isinstance(constant, bool):
             context.note("ECM203", node.span, f"found {shown(constant)}, expected `true` or `false`")
@@ -192,8 +191,6 @@ def _constant(
 
 
 def _member(context: Context, signal: Declared, constant: Any, node: Node, code: str) -> Any:
-    if not node.sound:
-        return None
     # A table says what it means: a count is written as one, though a meter's 2.0 is read as 2.
     whole = signal.type != "integer" or not isinstance(constant, float)
     taken = domains.accept(signal.spec, constant) if whole else None

@@ -67,7 +67,7 @@ class Shape:
     """A document against its schema: what can be relied on, what is wrong, and the top-level keys where it is."""
 
     root: Node | None
-    """The document without what its schema refused; None where it is no mapping at all."""
+    """The document without what reader and schema refused; None where it is no mapping at all."""
     findings: list[Finding]
     broken: frozenset[str]
 
@@ -86,13 +86,16 @@ def validate(name: str, document: Document) -> Shape:
     leaves = [e for e in _leaves(tree) if _is_news(root, e)]
     # A misspelt key is one mistake, not an unknown key and a missing one.
     meant = {
-        (*e.document_path[:-1], *nearest(str(e.document_path[-1]), _known(rules, e.document_path[:-1])))
+        (*e.document_path[:-1], near)
         for e in leaves
         if e.code == errors.UNKNOWN_FIELD.code
+        for near in nearest(str(e.document_path[-1]), _known(rules, e.document_path[:-1]))
     }
     told = [e for e in leaves if e.code != errors.REQUIRED_FIELD.code or e.document_path not in meant]
-    broken = {str(e.document_path[0]) for e in leaves}
+    broken = {str(path[0]) for path in (*(e.document_path for e in leaves), *meant)}
     broken |= {key for key, node in root.value.items() if not all(n.sound and n.whole for n in node.walk())}
+    if not root.whole:  # any of them may have been meant by the key that was refused
+        broken |= set(rules)
     return Shape(
         _without(root, {e.document_path for e in leaves}, ()),
         [_finding(source, root, rules, e) for e in told],
@@ -101,11 +104,15 @@ def validate(name: str, document: Document) -> Shape:
 
 
 def _without(node: Node, refused: set[tuple[str | int, ...]], path: tuple[str | int, ...]) -> Node:
-    """The node without the values at the refused paths."""
+    """The node without the values at the refused paths, and without those that the reader refused."""
+
+    def stays(key: str | int, value: Node) -> bool:
+        return value.sound and (*path, key) not in refused
+
     if isinstance(node.value, dict):
-        kept: Any = {k: _without(n, refused, (*path, k)) for k, n in node.value.items() if (*path, k) not in refused}
+        kept: Any = {k: _without(n, refused, (*path, k)) for k, n in node.value.items() if stays(k, n)}
     elif isinstance(node.value, list):
-        kept = [_without(n, refused, (*path, i)) for i, n in enumerate(node.value) if (*path, i) not in refused]
+        kept = [_without(n, refused, (*path, i)) for i, n in enumerate(node.value) if stays(i, n)]
     else:
         return node
     return attrs.evolve(node, value=kept)
@@ -135,7 +142,7 @@ def _finding(source: Source, root: Node, rules: dict[str, Any], error: Any) -> F
         return source.finding("ECM201", parent.keys[key], f"found the unknown key `{escape(key)}`", help)
     if error.code == errors.REQUIRED_FIELD.code:
         return source.finding("ECM202", parent.span, f"found no key `{key}`, which is required here", f"add `{key}:`")
-    is_key = "keysrules" in error.schema_path
+    is_key = error.schema_path[-2:-1] == ("keysrules",) and error.value == key
     place: Span = parent.keys[key] if is_key else node.span
     value = key if is_key else node.value
     code, message, help = _described(error, value, _rule(rules, path))

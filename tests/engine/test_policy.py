@@ -132,10 +132,53 @@ def test_a_verdict_goes_to_json_and_back_byte_for_byte(policy: Policy) -> None:
             assert again.to_json() == v.to_json()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"rule": 1}', '{"rule": null, "operation": 1, "steps": 3}'])
+def own_table(tmp_path: pathlib.Path, fields: str, rows: str, signals: str = "{}") -> Policy:
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        f"schema_version: 1\nfields: {fields}\nsignals: {signals}\noperations: {{continue: {{}}, go: {{}}}}\nrules:\n{rows}"
+    )
+    return load_table(str(path), project=None)
+
+
+def test_keys_with_points_in_them_are_keys(tmp_path: pathlib.Path) -> None:
+    policy = own_table(
+        tmp_path,
+        """{x: {path: '"a.b".x', type: number}, z: {path: a.b.z, type: number}}""",
+        "  - {id: A, when: {x_gt: 1}, operation: go}\n  - {id: B, when: {z_gt: 1}, operation: go}\n",
+    )
+    for snapshot in ({}, {"a": {"b": {"z": 2}}}, {"a.b": {"x": 2}}, {"a.b": 5, "a": {"b": 5}}):
+        assert policy.rule_for(snapshot) == policy.decide(snapshot).rule
+    assert [d.path for d in policy.decide({"a.b": 5, "a": {"b": 5}}).degraded] == ['"a.b"', "a.b", "rows"]
+
+
+def test_an_expression_of_constants_is_one(tmp_path: pathlib.Path) -> None:
+    rows = "  - {id: A, when: {never: true}, operation: go}\n  - {id: B, when: {always: true}, operation: go}\n"
+    signals = """{never: {from: "'a' == `null`", type: boolean}, always: {from: "`1` != `true`", type: boolean}}"""
+    policy = own_table(tmp_path, "{x: {path: x, type: number}}", rows, signals)
+    assert policy.decide({}).rule == policy.rule_for({}) == "B"
+
+
+def test_a_whole_default_of_a_count_is_a_count(tmp_path: pathlib.Path) -> None:
+    policy = own_table(
+        tmp_path, "{x: {path: x, type: integer, missing: 2.0}}", "  - {id: A, when: {x: 2}, operation: go}\n"
+    )
+    assert type(policy.decide({}).signals["x"]) is int
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", "[" * 100_000, '{"rule": 1}', '{"rule": null, "operation": 1, "steps": 3}']
+)
 def test_what_is_no_verdict_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  json's own errors are among them
         Verdict.from_json(text)
+
+
+@pytest.mark.parametrize("key", ["rule", "operation", "steps", "digest", "degraded", "signals", "missing", "role"])
+def test_a_verdict_with_a_part_of_another_kind_is_refused(key: str, policy: Policy) -> None:
+    others: tuple[object, ...] = ([[]], 3, {"a": []})
+    for value in others if key != "signals" else others[:2]:
+        with pytest.raises(ValueError, match="no verdict"):
+            Verdict.from_dict({**policy.decide({"zone": "red"}).to_dict(), key: value})
 
 
 def test_the_digest_names_the_meaning_and_nothing_else(tmp_path: pathlib.Path, policy: Policy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -81,9 +82,19 @@ def test_modes_are_private(tmp_path: pathlib.Path) -> None:
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("relative", ["../x", "a/../../x", "/etc/x", "a\\..\\..\\x", "a\0b"])
-def test_a_path_that_leaves_the_project_is_refused(relative: str, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(OSError, match="leaves the project"):
+@pytest.mark.parametrize(
+    "relative",
+    [
+        "../x",
+        ".eidolons/.context/../x",
+        "/etc/x",
+        ".eidolons/.context/a\\..\\..\\x",
+        ".eidolons/.context/a\0b",
+        "eidolons.yaml",
+    ],
+)
+def test_a_path_outside_of_the_state_is_refused(relative: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(OSError, match="is not below"):
         files.state_path(str(tmp_path), relative)
 
 
@@ -127,6 +138,26 @@ def test_what_does_not_fit_is_said_and_leaves_nothing_behind(act: str, left: byt
     assert done.stdout
     assert path.read_bytes() == left
     assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_line_is_not_written_into_one_that_another_has_begun(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log.jsonl"
+    slow = (
+        "import os, sys; h = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND); os.lockf(h, os.F_LOCK, 0);"
+        "os.write(h, b'[1,'); print(flush=True); input(); os.write(h, b'2]\\n')"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", slow, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        process.stdout.readline()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(files.append, str(path), b"[3]", patience=60)
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            writing.result()
+    assert path.read_bytes() == b"[1,2]\n[3]\n"
 
 
 def test_a_writer_that_holds_the_lock_for_ever_stops_nobody(tmp_path: pathlib.Path) -> None:

@@ -79,6 +79,14 @@ REFUSED = {
     "raising the depth cap": ("context: {compaction_depth_cap: «3»}\n", ["ECM401"]),
     "a band too narrow": ("context: {thresholds: {red: «0.55»}}\n", ["ECM402"]),
     "thresholds out of order": ("context: {thresholds: {critical: «0.6»}}\n", ["ECM402"]),
+    "two bands too narrow": (
+        "context: {thresholds: {amber: 0.5, red: «0.55», critical: «0.6»}}\n",
+        ["ECM402", "ECM402"],
+    ),
+    "mistakes of every kind together": (
+        "context:\n  «foo»: 1\n  thresholds: {amber: «0.6»}\n  compaction_depth_cap: «9»\n  pins_extra: [a, «a»]\n",
+        ["ECM201", "ECM401", "ECM401", "ECM403"],
+    ),
     "an unknown key": ("context: {«treshold»: 1}\n", ["ECM201"]),
     "an unknown zone": ("context: {thresholds: {«orange»: 0.6}}\n", ["ECM201"]),
     "an empty context": ("context:«»\n", ["ECM203"]),
@@ -123,6 +131,18 @@ def test_what_is_appended_is_checked(text: str, codes: list[str], tmp_path: path
     with pytest.raises(EcmError) as caught:
         load_policy(project=write(tmp_path, "context: {}\n", clean))
     assert told(caught.value.findings) == located(places, codes)
+
+
+def test_what_belongs_to_others_may_be_deep(tmp_path: pathlib.Path) -> None:
+    assert load_policy(project=write(tmp_path, "theirs: " + "[" * 50 + "]" * 50 + "\ncontext: {}\n")).table.enabled
+
+
+def test_files_that_cannot_be_read_are_found_beside_the_rest(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").mkdir()
+    (tmp_path / "t.yaml").write_text("rules: no\n")
+    with pytest.raises(EcmError) as caught:
+        load_policy(str(tmp_path / "t.yaml"), project=str(tmp_path))
+    assert {"ECM100", "ECM106"} <= {f.code for f in caught.value.findings}
 
 
 def test_findings_of_the_table_and_of_the_project_come_together(tmp_path: pathlib.Path) -> None:

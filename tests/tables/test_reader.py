@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ecm_rules.tables import reader
-from ecm_rules.tables.findings import EcmError
 from tests.marked import located, told, unmark
 
 REFUSED = {
@@ -122,6 +121,20 @@ def test_bytes_that_are_not_utf_8_are_located() -> None:
     assert (finding.code, finding.line, finding.column) == ("ECM101", 2, 7)
 
 
+@pytest.mark.parametrize(
+    ("data", "line", "column"),
+    [
+        (b"\xef\xbb\xbfa: \xff", 1, 4),
+        (b"\xef\xbb\xbf\xc3\xa9ab\xff", 1, 4),
+        (b"a: 1\rb: \xff", 2, 4),
+        (b"a: 1\r\nb: \xff", 2, 4),
+    ],
+)
+def test_the_place_of_a_bad_byte_knows_of_marks_and_line_ends(data: bytes, line: int, column: int) -> None:
+    (finding,) = reader.read(data, "t.yaml").findings
+    assert (finding.line, finding.column, "0xff" in finding.message) == (line, column, True)
+
+
 def test_a_file_over_1_mib_is_refused() -> None:
     (finding,) = reader.read("a: " + "x" * (1 << 20), "t.yaml").findings
     assert finding.code == "ECM101"
@@ -144,9 +157,7 @@ def test_what_is_no_file_is_refused_without_waiting(kind: str, tmp_path: pathlib
             os.mkfifo(path)
         case "nul":
             path = "a\0b"
-    with pytest.raises(EcmError) as caught:
-        reader.load(path)
-    assert [f.code for f in caught.value.findings] == ["ECM100"]
+    assert [f.code for f in reader.load(path).findings] == ["ECM100"]
 
 
 def test_only_the_named_subtree_is_read_strictly() -> None:

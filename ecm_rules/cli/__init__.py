@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ecm_rules.cli import conformance, decide, policy, session, table
+from ecm_rules.cli import conformance, decide, output, policy, session, table
 
 app = typer.Typer(
     name="ecm-rules",
@@ -13,6 +13,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(session.run)
 app.command("policy")(policy.policy)
@@ -32,4 +33,5 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    with output.safe_streams():
+        app()

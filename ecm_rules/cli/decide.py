@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -22,15 +21,18 @@ def decide(
     """Decide a table on a snapshot. Exit 1 where the table has findings, 2 where the snapshot cannot be read."""
     from ecm_rules.engine import program
     from ecm_rules.engine.policy import load_table
-    from ecm_rules.kernel import files, meter
+    from ecm_rules.kernel import meter
 
-    with output.refusals():
+    with output.refusals(project):
         loaded = load_table(table, project=project)
-    text = sys.stdin.buffer.read(files.MAX_BYTES + 1) if signals == "-" else signals.encode("utf-8", "surrogateescape")
-    snapshot = meter.parse(text)
+    given = output.standard_input() if signals == "-" else signals.encode("utf-8", "surrogateescape")
+    snapshot = meter.parse(given)
     if isinstance(snapshot, program.Unreadable):
         output.say(f"--signals: {snapshot.reason}")
         raise typer.Exit(output.UNREADABLE)
+    read = {field["path"][0] for field in loaded.program["fields"] if "path" in field}
+    if unread := [output.printable(key) for key in snapshot if key not in read]:
+        output.say(f"not read: {', '.join(unread)[:200]}; read are: {', '.join(sorted(read))}")
     verdict = loaded.decide(snapshot, program.role_of(subagent))
     for fault in verdict.degraded:
         output.say(f"degraded: {fault.path}: {fault.reason}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +14,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ecm_rules.kernel import files
 from ecm_rules.tables.findings import EcmError
 
 FINDINGS = 1
 UNREADABLE = 2
+_NARROWEST = 40
 
 ZONE_STYLES = {"green": "green", "amber": "yellow", "red": "red", "critical": "bold red", "unknown": "dim"}
 _OPERATORS = {
@@ -32,12 +36,17 @@ _OPERATORS = {
 
 def console() -> Console:
     """Colour on a terminal, plain text in a pipe or with NO_COLOR; lines are never wrapped for a pipe."""
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    made = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if made.width < _NARROWEST:
+        made.width = _NARROWEST
+    return made
 
 
 def say(text: str) -> None:
-    """A line for people on stderr."""
-    print(text, file=sys.stderr)
+    """A line for people on stderr, or nowhere where there is none."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def document(data: Any) -> None:
@@ -45,9 +54,40 @@ def document(data: Any) -> None:
     print(json.dumps(data, allow_nan=False))
 
 
+def standard_input() -> bytes:
+    """What stands on stdin, as far as a snapshot may be long; nothing where it is closed."""
+    return sys.stdin.buffer.read(files.MAX_BYTES + 1) if sys.stdin is not None else b""
+
+
 @contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Findings on stderr and exit 1; 2 where there was nothing to read."""
+def safe_streams() -> Iterator[None]:
+    """Output that its reader cannot take ends the command with one line, not with a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        broken_output(error)
+        raise SystemExit(UNREADABLE) from None
+
+
+def broken_output(error: OSError) -> None:
+    """Say that stdout cannot be written, and see to it that Python does not say so again at its end."""
+    if not isinstance(error, BrokenPipeError):
+        say(f"cannot write: {(error.strerror or str(error)).lower()}")
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  it stays open to the end of the process
+
+
+@contextlib.contextmanager
+def refusals(project: str | None = None) -> Iterator[None]:
+    """Findings on stderr and exit 1; 2 where there was nothing to read, or no such project."""
+    if project is not None and not os.path.isdir(project):
+        say(f"{printable(project)}: no such folder")
+        raise typer.Exit(UNREADABLE)
     try:
         yield
     except EcmError as error:

@@ -28,15 +28,21 @@ def policy(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Evaluate the policy over a meter, print the verdict and log it."""
-    from ecm_rules.kernel import files
     from ecm_rules.kernel.policy import evaluate
 
-    snapshot = sys.stdin.buffer.read(files.MAX_BYTES + 1) if meter == "-" else None
+    snapshot = output.standard_input() if meter == "-" else None
     answer = evaluate(project, snapshot=snapshot, path=meter, session=session_id, subagent=subagent, policy=policy_file)
     for complaint in answer.complaints:
         output.say(complaint)
     told = answer.told
-    if as_json:
-        output.document(told)
-    else:
-        print(f"operation: {told['operation']}  (rule {told['rule'] or 'none'}, zone {told.get('zone', 'unknown')})")
+    try:
+        if as_json:
+            output.document(told)
+        else:
+            print(
+                f"operation: {told['operation']}  (rule {told['rule'] or 'none'}, zone {told.get('zone', 'unknown')})"
+            )
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:  # the verdict is logged; whoever cannot read it is not stopped either
+        output.broken_output(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import attrs
@@ -10,33 +11,41 @@ from rich.console import Console
 from rich.text import Text
 
 from ecm_rules.cli import output
+from ecm_rules.engine import program
+from ecm_rules.kernel.sessions import NoSession, Session, measure
+from ecm_rules.tables.models import Declared, Step
 
 _WIDTH = 60
+_MOST = 10**12
 
 
 def run(
     transcript: Annotated[str, typer.Argument(metavar="TRANSCRIPT", help="A Claude Code transcript (.jsonl).")],
     window_tokens: Annotated[
         int | None,
-        typer.Option("--window-tokens", min=1, metavar="N", help="Tokens that the window holds. Default: the model's."),
+        typer.Option(
+            "--window-tokens", min=1, max=_MOST, metavar="N", help="Tokens that the window holds. Default: the model's."
+        ),
     ] = None,
     budget_tokens: Annotated[
         int | None,
-        typer.Option("--budget-tokens", min=1, metavar="N", help="The session's budget. Default: the project's."),
+        typer.Option(
+            "--budget-tokens", min=1, max=_MOST, metavar="N", help="The session's budget. Default: the project's."
+        ),
     ] = None,
     project: Annotated[str, typer.Option("--project", metavar="DIR", help="The project's folder.")] = ".",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Read a recorded session, measure its window, decide, and show why. Exit 2 where it cannot be read."""
     from ecm_rules.engine.policy import load_policy
-    from ecm_rules.kernel.sessions import measure
 
-    with output.refusals():
+    with output.refusals(project):
         policy = load_policy(project=project)
     try:
         session = measure(policy, transcript, window=window_tokens, budget=budget_tokens)
-    except OSError as error:
-        output.say(f"{transcript}: {(error.strerror or str(error)).lower()}")
+    except (OSError, NoSession) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        output.say(f"{output.printable(transcript)}: {reason.lower()}")
         raise typer.Exit(output.UNREADABLE) from None
     if as_json:
         output.document(
@@ -61,61 +70,45 @@ def run(
     _steps(console, session, {step.name: step for step in policy.table.vocabulary.steps})
 
 
-def _heading(console: Console, session: Any) -> None:
+def _heading(console: Console, session: Session) -> None:
     facts = [session.model or "model unknown", f"{session.records:,} records"]
     if session.bad_lines:
-        facts.append(f"{session.bad_lines:,} lines could not be read")
-    facts.append(
-        f"decided for a {session.verdict.role}"
-        if session.verdict.role != "orchestrator"
-        else f"session {session.meter['session_id']}"
-    )
+        facts.append(f"{session.bad_lines:,} of its lines unreadable")
+    if session.verdict.role != program.ROLES[0]:
+        facts.append(f"decided for a {session.verdict.role}")
+    elif session.meter["session_id"]:
+        facts.append(f"session {session.meter['session_id']}")
     console.print(Text(output.printable(" · ".join(facts)), "dim"))
 
 
-def _gauge(console: Console, meter: dict[str, Any], zones: Any) -> None:
+def _gauge(console: Console, meter: dict[str, Any], zones: Mapping[str, float]) -> None:
     """A bar in the colours of the zones that it crosses, a ruler of their thresholds below it."""
-    utilization, zone = meter["utilization"], meter["zone"]
-    filled = round((utilization or 0) * _WIDTH)
-    starts = sorted([("green", 0.0), *zones.items()], key=lambda z: z[1])
-    bar, ruler, at = Text("  "), Text("  "), 0
-    for index, (name, start) in enumerate(starts):
-        end = starts[index + 1][1] if index + 1 < len(starts) else 1.0
-        left, right = round(start * _WIDTH), round(end * _WIDTH)
+    utilization, width = meter["utilization"], min(_WIDTH, console.width - 20)
+    filled = round((utilization or 0) * width)
+    starts = sorted([("green", 0.0), *zones.items()], key=lambda zone: zone[1])
+    ends = [start for _, start in starts[1:]] + [1.0]
+    bar, ruler = Text("  "), Text("  ")
+    for (name, start), end in zip(starts, ends, strict=True):
+        style, left, right = output.ZONE_STYLES[name], round(start * width), round(end * width)
         full = min(max(filled - left, 0), right - left)
-        bar.append("█" * full + "░" * (right - left - full), output.ZONE_STYLES[name])
+        bar.append("█" * full + "░" * (right - left - full), style)
         label = f"{name} {output.percent(start)}" if start else name
-        if left >= at:
-            ruler.append(" " * (left - at) + label + " ", output.ZONE_STYLES[name])
-            at = left + len(label) + 1
-        else:
-            ruler.append(label + " ", output.ZONE_STYLES[name])
-            at += len(label) + 1
+        ruler.append(" " * (left + 2 - len(ruler)) + label + " ", style)
+    ruler.rstrip()
     console.print()
-    reading = Text("  unknown" if utilization is None else f"  {utilization:.1%} ", "bold").append_text(
-        output.zone_text(zone) if utilization is not None else Text()
-    )
-    console.print(bar.append_text(reading))
+    if utilization is None:
+        console.print(bar.append("  unknown", "bold"))
+    else:
+        console.print(bar.append(f"  {utilization:.1%} ", "bold").append_text(output.zone_text(meter["zone"])))
     console.print(ruler)
-    window = f" of {output.number(meter['window_tokens'])}" if meter["window_tokens"] else ""
-    used = (
-        f"{output.number(meter['used_tokens_est'])}{window} tokens"
-        if utilization is not None
-        else "utilization unknown"
-    )
-    console.print(
-        Text(
-            f"  {used}, from the {output.printable(meter['basis'])}"
-            if utilization is not None
-            else f"  {used}: {output.printable(meter['basis'])}",
-            "dim",
-        )
-    )
-    if utilization is None and not meter["window_tokens"]:
+    used, window, basis = meter["used_tokens_est"], meter["window_tokens"], output.printable(meter["basis"])
+    tokens = "" if used is None else f"{used:,} of {window:,} tokens, from the " if window else f"{used:,} tokens, "
+    console.print(Text(f"  {tokens}{basis}", "dim"))
+    if utilization is None and not window:
         console.print(Text("  give the model's window with --window-tokens N", "dim"))
 
 
-def _signals(console: Console, session: Any, declared: dict[str, Any]) -> None:
+def _signals(console: Console, session: Session, declared: dict[str, Declared]) -> None:
     console.print("\nSignals", style="bold")
     missing = set(session.verdict.missing)
     shown = {}
@@ -133,7 +126,7 @@ def _signals(console: Console, session: Any, declared: dict[str, Any]) -> None:
         console.print(Text(f"  degraded: {fault.path}: {fault.reason}", "yellow"))
 
 
-def _rows(console: Console, session: Any, why: dict[str, str]) -> None:
+def _rows(console: Console, session: Session, why: dict[str, str]) -> None:
     console.print("\nRows, the first that holds wins", style="bold")
     width = max(len(row.operation) for row in session.trace)
     for row in session.trace:
@@ -150,7 +143,7 @@ def _rows(console: Console, session: Any, why: dict[str, str]) -> None:
     console.print("  none of them holds")
 
 
-def _steps(console: Console, session: Any, known: dict[str, Any]) -> None:
+def _steps(console: Console, session: Session, known: dict[str, Step]) -> None:
     verdict = session.verdict
     remapped = (
         f" (a {verdict.role}, so not {verdict.raw_operation})" if verdict.operation != verdict.raw_operation else ""

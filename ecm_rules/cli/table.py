@@ -35,7 +35,7 @@ def table(
     """Print a decision table with its operations and, for the context policy, its pins. Exit 1 on findings."""
     from ecm_rules.engine.policy import load_table
 
-    with output.refusals():
+    with output.refusals(project):
         loaded = load_table(name, project=project)
     for note in loaded.table.notes:
         output.say(f"{note.file}:{note.line}:{note.column}: {note.severity} {note.code}: {note.message}; {note.help}")

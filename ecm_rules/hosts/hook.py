@@ -22,12 +22,15 @@ MAX_TRANSCRIPT = 4 << 20
 
 def main() -> int:
     try:
-        complaint = run(sys.argv[1:], sys.stdin.buffer.read(MAX_PAYLOAD + 1), os.getcwd())
+        payload = sys.stdin.buffer.read(MAX_PAYLOAD + 1) if sys.stdin else b""
+        complaint = run(sys.argv[1:], payload, os.getcwd())
+    except OSError as error:
+        complaint = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     except BaseException as error:
-        complaint = f"{error.__class__.__name__}: {error}"
+        complaint = str(error) or error.__class__.__name__
     if complaint:
         try:
-            sys.stderr.write("ecm-hook: " + " ".join(str(complaint).split())[:500] + "\n")
+            sys.stderr.write("ecm-hook: " + " ".join(complaint.split())[:500] + "\n")
         except Exception:  # noqa: S110  stderr is gone, and the host has its answer all the same
             pass
     return 0
@@ -67,39 +70,47 @@ def measure(
     agent: "str | None",
     before: "dict[str, Any]",
 ) -> "dict[str, Any]":
-    """The meter after a payload: the client's own reading, else its transcript's, else unknown.
+    """The meter after a payload: the client's own reading, else its transcript's, else the one before.
 
-    `before` is the session's meter so far. What a payload does not say (counts, shares, the window) is kept from it.
+    `before` is the session's meter so far, as it was found; what is kept of it is checked first.
     """
     program, paths, ceiling = programs["program"], host["payload"], programs["budget_tokens"]
-    window, percentage = _number(given, paths["window"]), _number(given, paths["used_percentage"])
-    basis = "client" if window else None
-    if window is None and before.get("window_basis") == "client":
-        window, basis = _number(before, ["window_tokens"]), "client"
     values, missing, _ = engine.read(program, before)
     kept = {name: None if name in missing else value for name, value in values.items()}
+    window, percentage = _number(given, paths["window"]), _number(given, paths["used_percentage"])
+    window_basis = "client" if window else None
+    if window is None and before.get("window_basis") == "client":
+        window, window_basis = _number(before, ["window_tokens"]), "client"
+    used, utilization, source, basis = None, None, "unknown", "no reading"
     path = _text(given, paths["agent_transcript" if agent else "transcript"])
-    # Null before the first response and zero after a compaction: then the client does not know either.
-    if not (percentage and window) and path and os.path.isfile(path):
+    if percentage:
+        utilization, source, basis = percentage / 100, "host", "client's reading"
+        used = int(window * utilization) if window else None
+    elif path and os.path.isfile(path):
         from ecm_rules.kernel import transcripts
 
         tally = transcripts.read(path, host["usage"], MAX_TRANSCRIPT)
         if window is None:
-            window, basis = transcripts.window(programs["models"], tally.chain().model), "model"
-        measured = {**transcripts.measure(tally, program, host, window, basis, ceiling), "session_id": session}
+            window, window_basis = transcripts.window(programs["models"], tally.chain().model), "model"
+        measured = {**transcripts.measure(tally, program, host, window, window_basis, ceiling), "session_id": session}
         if tally.partial:  # what stands before the part that was read happened all the same
             measured["compaction_count"] = max(measured["compaction_count"], kept["compaction_count"] or 0)
         return measured
-    used = int(window * percentage / 100) if percentage and window else None
-    known, source = ("client's reading", "host") if used is not None else ("no reading", "unknown")
+    elif _find(given, paths["used_percentage"][:-1]) is None:
+        # The payload is not about the window. Null before the first response and zero after a compaction are: then
+        # the client itself does not know.
+        utilization = _number(before, ["utilization"])
+        used = int(_number(before, ["used_tokens_est"]) or 0) or None
+        source, basis = ("host", "earlier reading") if utilization is not None else (source, basis)
     return meter.compose(
         program,
         session,
         used,
         window,
         source,
-        known,
-        window_basis=basis,
+        basis,
+        utilization=utilization,
+        window_basis=window_basis,
         share=kept["tool_result_share"],
         compactions=kept["compaction_count"] or 0,
         ceiling=ceiling,

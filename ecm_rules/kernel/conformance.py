@@ -41,6 +41,8 @@ def run_policy(policy: Policy, path: str) -> Iterator[Result]:
             if line.strip():
                 try:
                     yield _run(policy, json.loads(line), f"line {number}")
+                except json.JSONDecodeError as error:
+                    raise ValueError(f"line {number} is no JSON: {error.msg}") from None
                 except (AttributeError, KeyError, TypeError) as error:
                     raise ValueError(f"line {number} is no vector: {error!r}") from None
 

@@ -70,6 +70,7 @@ def compose(
     source: str,
     basis: str,
     *,
+    utilization: "float | None" = None,
     window_basis: "str | None" = None,
     share: "float | None" = None,
     compactions: int = 0,
@@ -79,24 +80,26 @@ def compose(
     """A meter of the upstream shape, with the additive keys `basis` and `window_basis`.
 
     used: tokens in the window, None unknown. window: its size in tokens, None unknown. source: `host`,
-    `transcript_heuristic` or `unknown`. basis, window_basis: what the two numbers were read from. share: 0 to 1. More
-    tokens than the window holds is a contradiction, and makes the reading unknown.
+    `transcript_heuristic` or `unknown`. basis, window_basis: what the two numbers were read from. utilization: where
+    it is known without the two, 0 to 1. share: 0 to 1. More tokens than the window holds is a contradiction, and makes
+    the reading unknown.
     """
-    utilization = None
-    if used is not None and window and used <= window:
-        utilization = round(used / window, 6)
-    elif used is not None and window:
-        basis = f"contradiction: {used} tokens used, {window} in the window"
-    elif used is not None:
+    if utilization is None and used is not None and window:
+        utilization = used / window
+    utilization = None if utilization is None else round(utilization, 6)
+    if utilization is not None and not 0 <= utilization <= 1:
+        basis = f"contradiction: {_tokens(used)} used, {_tokens(window)} in the window"
+        utilization, used, source = None, None, "unknown"
+    elif utilization is None and used is not None:
         basis = f"{basis}; window unknown"
     return {
         "ecm_version": program["version"],
         "session_id": session,
         "window_tokens": window,
         "window_basis": window_basis if window else None,
-        "used_tokens_est": used if utilization is not None else None,
+        "used_tokens_est": used,
         "utilization": utilization,
-        "estimate_source": source if utilization is not None else "unknown",
+        "estimate_source": source,
         "basis": basis,
         "zone": zone(program["zones"], utilization),
         "tool_result_share_est": None if share is None else round(share, 6),
@@ -109,6 +112,10 @@ def compose(
 def now() -> str:
     """UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _tokens(count: "float | None") -> str:
+    return "an unknown number of tokens" if count is None else f"{count:,.0f} tokens"
 
 
 def _no_constant(text: str) -> None:

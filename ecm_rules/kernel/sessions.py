@@ -15,6 +15,10 @@ from ecm_rules.tables.hosts import load_hosts
 HOST = "claude-code"
 
 
+class NoSession(Exception):
+    """The file holds nothing that a session of this host writes."""
+
+
 @attrs.frozen
 class Session:
     """What a transcript says and what the policy decides about it. `meter` is the snapshot that was decided on."""
@@ -28,7 +32,7 @@ class Session:
 
 
 def measure(policy: Policy, path: str, *, window: int | None = None, budget: int | None = None) -> Session:
-    """Read a Claude Code transcript and decide. Raises OSError where the file cannot be read.
+    """Read a Claude Code transcript and decide. Raises OSError where it cannot be read, NoSession where it is none.
 
     window: tokens that the window holds; else the model's, by the table of models. budget: the ceiling in tokens; else
     the project's. A transcript of a subagent's own is decided in that role.
@@ -37,6 +41,8 @@ def measure(policy: Policy, path: str, *, window: int | None = None, budget: int
     host = known["hosts"][HOST]
     tally = transcripts.read(path, host["usage"])
     chain = tally.chain()
+    if tally.size and not (chain.session or chain.messages):
+        raise NoSession("found no record of a Claude Code session")
     basis = "given" if window else "model"
     window = window or transcripts.window(known["models"], chain.model)
     snapshot = transcripts.measure(tally, policy.program, host, window, basis, budget or policy.table.budget_tokens)

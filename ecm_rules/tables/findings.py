@@ -26,7 +26,7 @@ CODES = {
     "ECM203": "a value of the wrong type",
     "ECM204": "a value outside what is allowed",
     "ECM205": "an id that is not plain ASCII",
-    "ECM206": "an id that stands twice",
+    "ECM206": "an id that stands twice in a file",
     "ECM301": "an unknown signal in a row",
     "ECM302": "an unknown suffix of a signal",
     "ECM303": "a suffix that does not fit the signal's type",
@@ -36,10 +36,10 @@ CODES = {
     "ECM307": "an unknown operation or step",
     "ECM308": "a catch-all row that is not the last",
     "ECM309": "an expression that is not valid",
-    "ECM310": "steps that expand into themselves",
+    "ECM310": "steps that lead back to themselves, or are too many",
     "ECM401": "a project raises what it may only lower",
     "ECM402": "zone thresholds that are out of order or too close",
-    "ECM403": "a project redefines what it may only append to",
+    "ECM403": "a project defines a pin that is there already",
     "ECM501": "what a policy embeds differs from the shipped vocabulary, which holds",
 }
 
@@ -168,8 +168,10 @@ def _render(finding: Finding) -> str:
     if finding.excerpt:
         # A long line is shown around the place; what cannot be printed becomes one mark each, so that the caret fits.
         start = max(0, finding.column - 1 - 80)
-        window = finding.excerpt[start : start + 160]
+        window = finding.excerpt[start : start + 160].replace("\t", " ")
         text = "".join(c if c.isprintable() else "�" for c in window)
+        if start:
+            text = "…" + text[1:]
         width = max(1, min(finding.end_column - finding.column, len(window) - (finding.column - 1 - start)))
         number = str(finding.line)
         lines.append(f"  {number} | {text}")

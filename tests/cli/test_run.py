@@ -58,7 +58,9 @@ def test_a_window_and_a_budget_of_ones_own() -> None:
 def test_more_than_the_window_is_unknown() -> None:
     found = told(COMPACTED, "--window-tokens", "100000")
     assert (found["meter"]["zone"], found["verdict"]["rule"]) == ("unknown", "P7")
-    assert "114039 tokens used, 100000 in the window" in run("run", COMPACTED, "--window-tokens", "100000").stdout
+    assert (
+        "114,039 tokens used, 100,000 tokens in the window" in run("run", COMPACTED, "--window-tokens", "100000").stdout
+    )
 
 
 def test_right_after_a_compaction_there_is_an_estimate_and_it_says_so() -> None:
@@ -108,14 +110,36 @@ def test_what_cannot_be_read_exits_2(kind: str, tmp_path: pathlib.Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\0" * 100, b"not a transcript\n", b"{}\n[]\n3\n", b'{"type":"user","message":{"content":"hi"}}']
-)
-def test_whatever_is_in_the_file_a_verdict_comes_out(data: bytes, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("data", [b"", b'{"type":"user","message":{"content":"hi"}}', b'{"sessionId":"s"}\n\0\0\nx\n'])
+def test_a_session_that_says_little_is_unknown(data: bytes, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(data)
     assert told(str(path))["verdict"]["rule"] == "P7"
     assert run("run", str(path), "--window-tokens", "50000").returncode == 0
+
+
+@pytest.mark.parametrize("data", [b"\0" * 100, b"not a transcript\n" * 90_000, b"{}\n[]\n3\n", os.urandom(600_000)])
+def test_what_is_no_session_is_refused_whatever_its_size(data: bytes, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(data)
+    done = run("run", str(path), "--window-tokens", "100000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{path}: found no record of a claude code session\n"
+
+
+def test_a_known_count_is_kept_where_the_window_is_unknown() -> None:
+    path = str(SESSIONS / "08_claude_acompact_subagent.jsonl")
+    assert told(path)["meter"]["used_tokens_est"] == 173514
+    assert "173,514 tokens, usage record; window unknown" in run("run", path).stdout
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "40", "500"])
+def test_any_terminal_is_wide_enough(columns: str) -> None:
+    done = run("run", COMPACTED, COLUMNS=columns)
+    assert done.returncode == 0
+    bar = next(line for line in done.stdout.split("\n") if "█" in line)
+    assert bar.endswith("57.0% amber")
+    assert len(bar) <= max(40, min(82, int(columns)))
 
 
 @pytest.mark.parametrize("arguments", [[], ["x", "--window-tokens", "0"], ["x", "--budget-tokens", "many"]])

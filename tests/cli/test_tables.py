@@ -14,8 +14,8 @@ from tests.conftest import FIXTURES, ROOT
 BROKEN = (ROOT / "roster/context-policy.yaml").read_text().replace("zone: critical", "zonee: critical")
 
 
-def test_a_table_as_people_read_it() -> None:
-    done = run("table", "--project", "/nonexistent")
+def test_a_table_as_people_read_it(tmp_path: pathlib.Path) -> None:
+    done = run("table", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for text in (
         "P3 ",
@@ -26,8 +26,8 @@ def test_a_table_as_people_read_it() -> None:
         assert text in done.stdout
 
 
-def test_a_table_as_data() -> None:
-    data = json.loads(run("table", "--format", "json", "--project", "/nonexistent").stdout)
+def test_a_table_as_data(tmp_path: pathlib.Path) -> None:
+    data = json.loads(run("table", "--format", "json", cwd=tmp_path).stdout)
     assert data["digest"] == load_policy(project=None).digest
     assert data["rows"][2]["when"][1] == {
         "signal": "compaction_count",
@@ -81,6 +81,7 @@ def test_a_table_with_findings_exits_1_and_nothing_is_decided(command: list[str]
         ["table", "nope"],
         ["decide", "nope.yaml", "--signals", "{}"],
         ["table", "--format", "pdf"],
+        ["table", "--project", "/nonexistent"],
         ["decide", "lateral-signals"],
     ],
 )
@@ -98,6 +99,21 @@ def test_decide_on_the_command_line(tmp_path: pathlib.Path) -> None:
     )
     assert json.loads(done.stdout)["operation"] == "finish_and_return"
     assert not (tmp_path / ".eidolons").exists()
+
+
+def test_decide_says_what_it_did_not_read() -> None:
+    done = run("decide", "context-policy", "--signals", '{"zone": "amber", "tool_result_share": 1}', cwd="/")
+    assert done.stdout.startswith("operation: externalize")
+    assert (
+        done.stderr == "not read: tool_result_share; read are: budget, compaction_count, tool_result_share_est, zone\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["pins", "signals", "operations", "hosts"])
+def test_a_file_that_is_no_decision_table_is_no_name_of_one(name: str) -> None:
+    done = run("table", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "ECM100: found no table of this name" in done.stderr
 
 
 def test_decide_says_what_it_could_not_use() -> None:

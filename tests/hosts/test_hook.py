@@ -114,6 +114,23 @@ def test_the_clients_window_holds_for_the_session_and_the_models_does_not(projec
     assert meter(project)["window_tokens"] == 200_000
 
 
+def test_a_payload_that_says_nothing_of_the_window_leaves_the_reading(project: pathlib.Path) -> None:
+    statusline = payload("statusline.after-turn.json")
+    hook(project, {**statusline, "context_window": {"used_percentage": 91, "context_window_size": 200_000}})
+    hook(project, {"session_id": SESSION, "hook_event_name": "PostToolUse"})
+    made = meter(project)
+    assert (made["zone"], made["used_tokens_est"], made["basis"]) == ("critical", 182_000, "earlier reading")
+    assert [line["rule"] for line in log(project)] == ["P2", "P2"]
+    hook(project, {**statusline, "context_window": {"used_percentage": None, "context_window_size": 200_000}})
+    assert meter(project)["zone"] == "unknown"
+
+
+def test_a_percentage_without_a_size_is_a_reading(project: pathlib.Path) -> None:
+    hook(project, {"context_window": {"used_percentage": 88}})
+    made = meter(project)
+    assert (made["zone"], made["utilization"], made["used_tokens_est"]) == ("red", 0.88, None)
+
+
 def test_of_a_huge_transcript_the_tail_is_read_and_that_is_said(project: pathlib.Path, tmp_path: pathlib.Path) -> None:
     record = {
         "type": "assistant",
@@ -164,8 +181,7 @@ def test_without_opting_in_nothing_is_measured_or_logged(text: str | None, tmp_p
     if text is not None:
         (tmp_path / "eidolons.yaml").write_text(text)
     hook(tmp_path, payload("statusline.after-turn.json"))
-    assert not (tmp_path / STATE / "meter.json").exists()
-    assert not (tmp_path / STATE / "policy-log.jsonl").exists()
+    assert not (tmp_path / ".eidolons").exists()
 
 
 def test_a_changed_table_is_read_anew(project: pathlib.Path) -> None:
@@ -175,14 +191,30 @@ def test_a_changed_table_is_read_anew(project: pathlib.Path) -> None:
     assert [x["rule"] for x in log(project)] == ["P7", "P6"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"key": "forged", "enabled": true}', b"\0" * 100])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"key": "stale", "checksum": "", "data": "{}"}', b"\0" * 100, b"[" * 100_000]
+)
 def test_a_stale_or_corrupt_cache_is_replaced(content: bytes, project: pathlib.Path) -> None:
     path = project / cache.FILE
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     hook(project, payload("statusline.after-turn.json"))
     assert log(project)[0]["rule"] == "P7"
-    assert json.loads(path.read_bytes())["enabled"] is True
+    assert json.loads(json.loads(path.read_bytes())["data"])["enabled"] is True
+
+
+@pytest.mark.parametrize("part", ["data", "checksum", "key"])
+def test_a_cache_that_was_changed_is_built_anew(part: str, project: pathlib.Path) -> None:
+    hook(project, payload("statusline.after-turn.json"))
+    path = project / cache.FILE
+    written = path.read_bytes()
+    outer = json.loads(written)
+    path.write_text(json.dumps({**outer, part: "{}"}))
+    hook(project, payload("statusline.after-turn.json"))
+    assert path.read_bytes() == written
+    path.write_text(json.dumps({k: v for k, v in outer.items() if k != part}))
+    hook(project, payload("statusline.after-turn.json"))
+    assert [line["rule"] for line in log(project)] == ["P7"] * 3
 
 
 def test_while_the_cache_is_current_the_authoring_side_is_not_imported(project: pathlib.Path) -> None:
@@ -271,6 +303,14 @@ def test_a_link_for_the_state_folder_is_not_followed(
     done = hook(project, payload("statusline.after-turn.json"))
     assert "symbolic link" in done.stderr
     assert os.listdir(elsewhere) == []
+
+
+def test_a_project_file_that_cannot_be_read_is_said(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(tmp_path / "eidolons.yaml")
+    assert "no regular file" in hook(tmp_path, payload("statusline.after-turn.json")).stderr
+    (tmp_path / "eidolons.yaml").unlink()
+    (tmp_path / "eidolons.yaml").write_text("context: {}\n#" + "x" * (1 << 20))
+    assert "more than" in hook(tmp_path, payload("statusline.after-turn.json")).stderr
 
 
 def test_a_bad_table_is_one_line_and_no_meter(tmp_path: pathlib.Path) -> None:

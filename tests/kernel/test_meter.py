@@ -105,10 +105,17 @@ def test_zones_are_inclusive_below(policy: Policy, utilization: float | None, zo
 def test_more_than_the_window_holds_is_unknown_never_critical(policy: Policy) -> None:
     made = meter.compose(policy.program, "s", 380_000, 200_000, "host", "client's reading")
     assert (made["zone"], made["utilization"], made["estimate_source"]) == ("unknown", None, "unknown")
-    assert made["basis"] == "contradiction: 380000 tokens used, 200000 in the window"
+    assert made["used_tokens_est"] is None
+    assert made["basis"] == "contradiction: 380,000 tokens used, 200,000 tokens in the window"
     assert policy.decide(made).rule == "P7"
 
 
 def test_an_unknown_window_is_an_unknown_zone(policy: Policy) -> None:
     made = meter.compose(policy.program, "s", 380_000, None, "host", "usage record")
-    assert (made["zone"], made["basis"]) == ("unknown", "usage record; window unknown")
+    assert (made["zone"], made["used_tokens_est"]) == ("unknown", 380_000)
+    assert made["basis"] == "usage record; window unknown"
+
+
+def test_a_zone_is_that_of_the_number_that_is_written(policy: Policy) -> None:
+    made = meter.compose(policy.program, "s", 4_999_998, 10_000_000, "host", "usage record")
+    assert (made["utilization"], made["zone"]) == (0.5, "amber")

@@ -6,13 +6,16 @@ package.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import pathlib
+import re
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,11 +30,17 @@ PATHS = {
 }  # fmt: skip
 
 
+KINDS = {"e": "enum", "b": "boolean", "i": "integer", "n": "number", "t": "string", "q": "number"}
+
+
+def spec_of(name: str) -> dict[str, Any]:
+    kind = KINDS[name[0]]
+    return {"path": PATHS[name], "type": kind, **({"values": ENUM} if kind == "enum" else {})}
+
+
 def spec(draw: st.DrawFn, name: str) -> dict[str, Any]:
-    kind = {"e": "enum", "b": "boolean", "i": "integer", "n": "number", "t": "string", "q": "number"}[name[0]]
-    declared: dict[str, Any] = {"path": PATHS[name], "type": kind}
-    if kind == "enum":
-        declared["values"] = ENUM
+    declared = spec_of(name)
+    kind = declared["type"]
     if kind in ("integer", "number"):
         for key, value in (("min", 0), ("above", 0), ("max", 3), ("below", 3)):
             if draw(st.integers(0, 3)) == 0:
@@ -249,3 +258,79 @@ def test_three_evaluators_agree(document: dict[str, Any], snapshots: list[Any]) 
             assert (verdict.signals, set(verdict.missing)) == (values, absent)
             assert policy.rule_for(snapshot, role) == rule
             assert program.decide(reloaded, snapshot, role) == verdict.to_dict()
+
+
+NESTED = {
+    "z1": "(n1 == b1) == b2",
+    "z2": "!(n1 || b1)",
+    "z3": "(b1 && i2) == `1`",
+    "z4": "!n1",
+    "z5": "`null` == n1 || b1",
+    "z6": "(n1 == b1) == i2",
+}
+SOME: dict[str, list[Any]] = {
+    "n": [None, 0, 1, 0.5],
+    "i": [None, 1, 2],
+    "b": [None, True, False],
+    "e": [None, "a", "b"],
+}
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("default", [None, True, False])
+@pytest.mark.parametrize("text", [t for t in (EXPRESSIONS | NESTED).values() if "t1" not in t])
+def test_every_expression_on_every_value(text: str, default: bool | None, asked: bool) -> None:
+    names = sorted(name for name in PATHS if re.search(rf"\b{name}\b", text))
+    fields: dict[str, Any] = {name: {**spec_of(name), "path": name} for name in names}
+    signal: dict[str, Any] = {"from": text, "type": "boolean"} | ({} if default is None else {"missing": default})
+    rules = [
+        {"id": "GONE", "when": {"x_missing": True, "x": False}, "operation": "go"},
+        {"id": "TRUE", "when": {"x": True}, "operation": "go"},
+        {"id": "FALSE", "when": {"x": False}, "operation": "stop"},
+        {"id": "HERE", "when": {"x_missing": False}, "operation": "go"},
+    ]
+    document = {
+        "schema_version": 1,
+        "fields": fields,
+        "signals": {"x": signal},
+        "operations": {"continue": {}, "go": {}, "stop": {}},
+        "rules": rules if asked else rules[1:3],
+    }
+    policy = build(document)
+    for values in itertools.product(*(SOME[name[0]] for name in names)):
+        snapshot = dict(zip(names, values, strict=True))
+        rule, _, read, absent = naive(document, snapshot, "orchestrator")
+        verdict = policy.decide(snapshot)
+        assert (verdict.rule, verdict.signals, set(verdict.missing)) == (rule, read, absent)
+        assert policy.rule_for(snapshot) == rule
+
+
+BOUNDS = [dict(zip(keys, (0, 3), strict=True)) for keys in itertools.product(("min", "above"), ("max", "below"))]
+BOUNDS += [{key: 1} for key in ("min", "above", "max", "below")]
+BOUNDS += [
+    {"min": 0, "above": 0},
+    {"min": 1, "above": 0},
+    {"min": 0, "above": 1},
+    {"max": 3, "below": 3},
+    {"max": 2, "below": 3},
+]
+EDGES = [side for n in (0, 1, 2, 3) for side in (n, float(n), math.nextafter(n, -9), math.nextafter(n, 9))]
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_every_bound_at_its_edges(kind: str, bounds: dict[str, int]) -> None:
+    document: dict[str, Any] = {
+        "schema_version": 1,
+        "fields": {"size": {"path": "deep.size", "type": kind, **bounds}},
+        "operations": {"continue": {}, "go": {}},
+        "rules": [{"id": "GONE", "when": {"size_missing": True}, "operation": "go"}],
+    }
+    policy = build(document)
+    for value in EDGES:
+        inside = fits(document["fields"]["size"], value)
+        verdict = policy.decide({"deep": {"size": value}})
+        assert (verdict.rule, policy.rule_for({"deep": {"size": value}})) == (
+            ("GONE", "GONE") if not inside else (None, None)
+        )
+        assert [d.path for d in verdict.degraded] == (["rows"] if inside else ["deep.size"])

@@ -26,10 +26,18 @@ from ecm_rules.tables.domains import LARGEST, NUMERIC
 
 
 class RuleFor(Protocol):
+    """The id of the row that fires on a snapshot, None where none does. Nothing is allocated; faults go unnamed."""
+
     def __call__(self, snapshot: Any, role: str = ...) -> str | None: ...
 
 
 class Decide(Protocol):
+    """The verdict on a snapshot: a dict as `json.loads` gives it, or None where there is none.
+
+    Never raises on a JSON value: what is mistyped, not finite or out of range counts as missing and is named in
+    `degraded`. Raises ValueError for a role that is neither orchestrator nor subagent.
+    """
+
     def __call__(self, snapshot: Any, role: str = ...) -> Verdict: ...
 
 
@@ -69,7 +77,9 @@ def _build(built: Program) -> tuple[RuleFor, Decide]:
         names.update({f"{role}_{number}": outcome for number, outcome in enumerate(outcomes(built, role))})
     # The code is generated from nodes of this module; a table contributes constants alone.
     exec(compile(module, "<decision table>", "exec"), names)  # noqa: S102
-    return names["rule_for"], names["decide"]
+    rule_for, decide = names["rule_for"], names["decide"]
+    rule_for.__doc__, decide.__doc__ = RuleFor.__doc__, Decide.__doc__
+    return rule_for, decide
 
 
 def _unknown(_: Any, role: str) -> Any:

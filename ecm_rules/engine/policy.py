@@ -41,13 +41,9 @@ class RowTrace:
 class Policy:
     """A decision table with its vocabulary and its project's layer. Built by `load_policy` and `load_table`.
 
-    `decide(snapshot, role="orchestrator")` gives the verdict on a snapshot: a dict as `json.loads` gives it, or None
-    where there is none. It never raises on a JSON value: what is mistyped, not finite or out of range
-    counts as missing and is named in `degraded`. It raises ValueError for a role that is neither orchestrator nor
-    subagent.
-
-    `rule_for(snapshot, role="orchestrator")` gives the bare row: its id, or None where no row holds. Nothing is
-    allocated, and what is faulty counts as missing without a word.
+    table: the model. program: the same as plain, JSON-able data (see `engine.program`). `rule_for(snapshot,
+    role="orchestrator")` gives the bare row, `decide(snapshot, role="orchestrator")` the verdict; both are compiled
+    from the program, and documented on themselves.
     """
 
     table: Table

@@ -207,11 +207,7 @@ def _field(declared: "Spec", snapshot: "Any", faults: "Faults") -> "Any":
         path = declared["path"]
         for depth, key in enumerate(path):
             if value.__class__ is not dict:
-                _fault(
-                    faults,
-                    _dotted(path[:depth]),
-                    f"found {kind(value)}, expected an object",
-                )
+                _fault(faults, _dotted(path[:depth]), f"found {kind(value)}, expected an object")
                 return None
             value = value.get(key)
             if value is None:
@@ -274,12 +270,10 @@ def _shown(value: "Any") -> str:
     """A value in a few ASCII characters, whatever its size."""
     if value.__class__ is str:
         return json.dumps(value if len(value) <= 40 else value[:40] + "…")
-    if value.__class__ in (int, float) and -1e15 < value < 1e15:
-        return repr(value)
-    if value.__class__ is float and value - value == 0:
-        return repr(value)
-    if value.__class__ is float or (value.__class__ is int and not -LARGEST <= value <= LARGEST):
-        return "a number that no double holds"
+    if value.__class__ in (int, float):
+        if not -LARGEST <= value <= LARGEST:  # neither is what is not a number
+            return "a number that no double holds"
+        return repr(value) if -1e15 < value < 1e15 else f"{float(value):.6g}"
     return kind(value)
 
 

@@ -22,8 +22,7 @@ MAX_TRANSCRIPT = 4 << 20
 
 def main() -> int:
     try:
-        payload = sys.stdin.buffer.read(MAX_PAYLOAD + 1) if sys.stdin else b""
-        complaint = run(sys.argv[1:], payload, os.getcwd())
+        complaint = run(sys.argv[1:], os.getcwd())
     except OSError as error:
         complaint = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     except BaseException as error:
@@ -36,16 +35,21 @@ def main() -> int:
     return 0
 
 
-def run(arguments: "list[str]", payload: bytes, project: str) -> "str | None":
-    """Handle one payload. Returns a complaint, or None."""
-    if len(arguments) != 1:
+def run(arguments: "list[str]", project: str) -> "str | None":
+    """Handle the payload on stdin. Returns a complaint, or None."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         return "usage: ecm-hook HOST < payload"
+    return handle(arguments[0], sys.stdin.buffer.read(MAX_PAYLOAD + 1) if sys.stdin else b"", project)
+
+
+def handle(name: str, payload: bytes, project: str) -> "str | None":
+    """Refresh the meter and log the verdict for a payload of the host `name`. Returns a complaint, or None."""
     programs = cache.programs(project)
     if programs is None:
         return None
-    host = programs["hosts"].get(arguments[0])
+    host = programs["hosts"].get(name)
     if host is None:
-        return f"unknown host {arguments[0]!r}, known: {', '.join(programs['hosts'])}"
+        return f"unknown host {name!r}, known: {', '.join(programs['hosts'])}"
     given = meter.parse(payload, MAX_PAYLOAD)
     if isinstance(given, engine.Unreadable):
         return f"payload: {given.reason}"

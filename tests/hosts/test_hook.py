@@ -93,13 +93,13 @@ def test_nothing_of_another_session_is_kept(project: pathlib.Path) -> None:
 @pytest.mark.parametrize("key", ["compaction_count", "tool_result_share_est", "budget", "window_tokens", "zone"])
 @pytest.mark.parametrize("value", ["abc", {"a": 1}, -1, True, [1]])
 def test_a_corrupt_meter_heals_on_the_next_payload(key: str, value: object, project: pathlib.Path) -> None:
-    from ecm_rules.hosts.hook import run as handle
+    from ecm_rules.hosts.hook import handle
 
     earlier(project, window_basis="client", **{key: value})
     given = {"session_id": SESSION, "transcript_path": str(FIXTURES / "transcripts/01_claude_small.jsonl")}
-    assert handle(["claude-code"], json.dumps(given).encode(), str(project)) is None
+    assert handle("claude-code", json.dumps(given).encode(), str(project)) is None
     assert (meter(project)["zone"], meter(project)["compaction_count"]) == ("green", 0)
-    assert handle(["claude-code"], json.dumps(payload("statusline.after-turn.json")).encode(), str(project)) is None
+    assert handle("claude-code", json.dumps(payload("statusline.after-turn.json")).encode(), str(project)) is None
 
 
 def test_the_clients_window_holds_for_the_session_and_the_models_does_not(project: pathlib.Path) -> None:
@@ -260,20 +260,20 @@ WRONG: list[object] = [None, True, 0, -5, 1e400, "x" * 100_000, [], {}, {"a": 1}
 @pytest.mark.parametrize("name", ["statusline.after-turn.json", "UserPromptSubmit.json"])
 def test_every_field_may_be_missing_or_of_another_type(name: str, project: pathlib.Path) -> None:
     # In this process: the console script around it is tested above.
-    from ecm_rules.hosts.hook import run as handle
+    from ecm_rules.hosts.hook import handle
 
     whole = payload(name)
     for key in [*whole, "agent_id"]:
         for value in WRONG:
             text = json.dumps({**whole, key: value}).replace("Infinity", "1e400")
-            assert handle(["claude-code"], text.encode(), str(project)) is None
+            assert handle("claude-code", text.encode(), str(project)) is None
         rest = {k: v for k, v in whole.items() if k != key}
-        assert handle(["claude-code"], json.dumps(rest).encode(), str(project)) is None
+        assert handle("claude-code", json.dumps(rest).encode(), str(project)) is None
     for key in ("used_percentage", "context_window_size"):
         for value in WRONG:
             window = {"used_percentage": 50, "context_window_size": 1000, key: value}
             text = json.dumps({**whole, "context_window": window}).replace("Infinity", "1e400")
-            assert handle(["claude-code"], text.encode(), str(project)) is None
+            assert handle("claude-code", text.encode(), str(project)) is None
     assert {line["operation"] for line in log(project)} <= {"continue", "externalize"}
 
 
@@ -284,9 +284,9 @@ def test_a_number_beside_the_window_is_no_reading(project: pathlib.Path) -> None
 
 def test_bad_usage_and_unknown_hosts_are_said_and_nothing_more(project: pathlib.Path) -> None:
     assert "unknown host 'vim', known: claude-code" in hook(project, b"{}", "vim").stderr
-    done = run(cwd=project, script="ecm-hook")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "usage: ecm-hook HOST" in done.stderr
+    for arguments in ([], ["--help"], ["claude-code", "more"]):
+        done = run(*arguments, cwd=project, script="ecm-hook")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "ecm-hook: usage: ecm-hook HOST < payload\n")
 
 
 def test_a_folder_that_cannot_be_written_is_said(project: pathlib.Path) -> None:

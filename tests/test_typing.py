@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 GOOD = """
+import pathlib
+
 from ecm_rules import Degraded, EcmError, Finding, Policy, RowTrace, Verdict, load_policy, load_table
 
-policy: Policy = load_policy("policy.yaml", project=None)
+policy: Policy = load_policy(pathlib.Path("policy.yaml"), project=None)
 verdict: Verdict = policy.decide({"zone": "red"}, role="subagent")
 rule: str | None = verdict.rule
 operation: str = verdict.operation

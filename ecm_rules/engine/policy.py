@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import attrs
@@ -10,6 +11,8 @@ from ecm_rules.engine import codegen, program
 from ecm_rules.engine.compile import Program, compile_table
 from ecm_rules.tables import load
 from ecm_rules.tables.models import Table
+
+Path = str | os.PathLike[str]
 
 
 @attrs.frozen
@@ -82,18 +85,22 @@ class Policy:
         return tuple(seen)
 
 
-def load_policy(path: str | None = None, *, project: str | None = ".") -> Policy:
+def load_policy(path: Path | None = None, *, project: Path | None = ".") -> Policy:
     """The context policy: the shipped one, or the one at `path`; with the layer of the project in the folder `project`
     where its eidolons.yaml opts in (None: no project).
 
     Raises EcmError with every finding, located, where a table does not load.
     """
-    return Policy.of(load.load_policy(path, project))
+    return Policy.of(load.load_policy(_text(path), _text(project)))
 
 
-def load_table(name: str, *, project: str | None = ".") -> Policy:
+def load_table(name: Path, *, project: Path | None = ".") -> Policy:
     """Any decision table, by a shipped one's name (`lateral-signals`) or by path, used as a policy is.
 
     Raises EcmError as `load_policy` does.
     """
-    return Policy.of(load.load_table(name, project))
+    return Policy.of(load.load_table(os.fspath(name), _text(project)))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else os.fspath(path)

@@ -67,18 +67,6 @@ class Finding:
     end_column: int = 0
     excerpt: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "code": self.code,
-            "severity": self.severity,
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "message": self.message,
-            "help": self.help,
-            "docs": f"docs/findings.md#{self.code.lower()}",
-        }
-
 
 class EcmError(ValueError):
     """Root of all that this package raises. `findings` says what is wrong, in file order."""
@@ -148,9 +136,9 @@ def shown(value: object) -> str:
             return f"`{clip(escape(str(value)), 60)}`"
 
 
-def escape(text: str, keep: str = "") -> str:
+def escape(text: str) -> str:
     """Everything that is not printable ASCII as its code point, so that look-alikes and controls are seen."""
-    return "".join(c if 32 <= ord(c) < 127 or c in keep else f"\\u{{{ord(c):04X}}}" for c in text)
+    return "".join(c if 32 <= ord(c) < 127 else f"\\u{{{ord(c):04X}}}" for c in text)
 
 
 def clip(text: str, size: int) -> str:

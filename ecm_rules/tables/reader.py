@@ -166,7 +166,7 @@ class _Reading:
             event = self.next()
             if isinstance(event, yaml.StreamEndEvent):
                 if self.only is None:
-                    self.note(
+                    self.report(
                         "ECM108",
                         Span(1, 1, 1),
                         "found no document, expected a mapping",
@@ -174,7 +174,7 @@ class _Reading:
                     )
                 return None
             if event.version or event.tags:
-                self.note(
+                self.report(
                     "ECM104",
                     self.span(event),
                     "found a directive, expected none",
@@ -185,7 +185,7 @@ class _Reading:
             event = self.next()
             if not isinstance(event, yaml.StreamEndEvent):
                 self.muted = False
-                self.note(
+                self.report(
                     "ECM108", self.span(event), "found a second document, expected one", "remove it, with its `---`"
                 )
         except yaml.MarkedYAMLError as error:
@@ -218,13 +218,13 @@ class _Reading:
         start, end = event.start_mark, event.end_mark
         return Span(start.line + 1, start.column + 1, end.column + 1 if end.line == start.line else start.column + 2)
 
-    def note(self, code: str, span: Span, message: str, help: str) -> None:
+    def report(self, code: str, span: Span, message: str, help: str) -> None:
         if not self.muted:
             self.findings.append(self.source.finding(code, span, message, help))
 
     def stop(self, span: Span, message: str, help: str) -> NoReturn:
         self.muted = False
-        self.note("ECM101", span, message, help)
+        self.report("ECM101", span, message, help)
         raise _Stop
 
     def node(self, event: Any, depth: int) -> Node:
@@ -232,18 +232,18 @@ class _Reading:
         if depth > (_MAX_MUTED_DEPTH if self.muted else MAX_DEPTH):
             self.stop(span, f"found nesting deeper than {MAX_DEPTH} levels", "flatten the structure")
         if isinstance(event, yaml.AliasEvent):
-            self.note("ECM103", span, f"found the alias `*{event.anchor}`, expected a value", "write the value out")
+            self.report("ECM103", span, f"found the alias `*{event.anchor}`, expected a value", "write the value out")
             return Node(None, span, sound=False)
         sound = True
         if event.anchor is not None:
-            self.note(
+            self.report(
                 "ECM103",
                 span,
                 f"found the anchor `&{event.anchor}`, expected a value",
                 "remove it: aliases are not read",
             )
         if event.tag is not None:
-            self.note("ECM104", span, f"found the tag `{event.tag}`, expected a plain value", "remove the tag")
+            self.report("ECM104", span, f"found the tag `{event.tag}`, expected a plain value", "remove the tag")
             sound = False
         if isinstance(event, yaml.MappingStartEvent):
             return self.mapping(span, depth, sound)
@@ -257,7 +257,7 @@ class _Reading:
         try:
             return Node(scalars.resolve(event.value), span, sound=sound)
         except scalars.Refused as refused:
-            self.note(refused.code, span, refused.message, refused.help)
+            self.report(refused.code, span, refused.message, refused.help)
             return Node(event.value, span, sound=False)
 
     def sequence(self, span: Span, depth: int, sound: bool) -> Node:
@@ -282,7 +282,7 @@ class _Reading:
             if key in keys and not self.muted:
                 first = keys[key]
                 message = f"found the key `{escape(key)}` twice, first at line {first.line}, column {first.column}"
-                self.note("ECM102", place, message, "remove one of the two")
+                self.report("ECM102", place, message, "remove one of the two")
             value = self.node(self.next(), depth + 1)
             whole = whole and key is not None
             if key is not None and key not in keys:
@@ -295,7 +295,7 @@ class _Reading:
         """The key as a string, or None where it was refused; its value is read all the same."""
         place = self.span(event)
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
-            self.note("ECM103", place, "found the merge key `<<`, expected a key", "write the merged keys out")
+            self.report("ECM103", place, "found the merge key `<<`, expected a key", "write the merged keys out")
             return None
         node = self.node(event, depth + 1)
         if not node.sound:
@@ -304,6 +304,6 @@ class _Reading:
             kind = {dict: "a mapping", list: "a list", type(None): "null"}.get(
                 type(node.value), f"`{cast(object, node.value)}`"
             )
-            self.note("ECM105", place, f"found {kind} as a key, expected a string", "quote it")
+            self.report("ECM105", place, f"found {kind} as a key, expected a string", "quote it")
             return None
         return node.value

@@ -29,7 +29,7 @@ class Context:
     document: dict[str, Any] | None
     findings: list[Finding]
 
-    def note(self, code: str, place: Span, message: str, help: str = "") -> None:
+    def report(self, code: str, place: Span, message: str, help: str = "") -> None:
         self.findings.append(self.source.finding(code, place, message, help))
 
 
@@ -45,7 +45,7 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
         if when is not None:
             if not when.keys and when.whole and index < len(node.value) - 1:
                 message = f"found the catch-all `{name}` before other rows, which it hides"
-                context.note("ECM308", when.span, message, "move it to the end")
+                context.report("ECM308", when.span, message, "move it to the end")
             tests = [_test(context, key, when.keys[key], value) for key, value in when.value.items()]
         rows.append(Row(name, tuple(t for t in tests if t), item.text("operation"), item.span, item.text("why")))
     return tuple(rows)
@@ -57,14 +57,14 @@ def _identify(context: Context, name: str, item: Node, places: dict[str, Span]) 
         return
     if name in places:
         message = f"found the row `{name}` twice, first at line {places[name].line}"
-        context.note("ECM206", node.span, message, "rename one of the two")
+        context.report("ECM206", node.span, message, "rename one of the two")
     places.setdefault(name, node.span)
 
 
 def _lead(context: Context, operation: Node | None) -> None:
     if operation is not None and operation.value not in context.operations:
         message = f"found the unknown operation {shown(operation.value)}"
-        context.note("ECM307", operation.span, message, suggest(operation.value, context.operations))
+        context.report("ECM307", operation.span, message, suggest(operation.value, context.operations))
 
 
 def _test(context: Context, key: str, place: Span, value: Node) -> Test | None:
@@ -103,12 +103,12 @@ def _unknown(context: Context, key: str, place: Span) -> None:
     if stems:
         stem = max(stems, key=len)
         message = f"found the unknown suffix `{escape(key[len(stem) :])}` of `{stem}`"
-        context.note("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in sorted(SUFFIXES)))
+        context.report("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in sorted(SUFFIXES)))
         return
     suffix = next((s for s in SUFFIXES if key.endswith("_" + s)), "")
     near = nearest(key.removesuffix("_" + suffix) if suffix else key, context.declared)
     help = f"did you mean `{near[0]}{'_' + suffix if suffix else ''}`?" if near else suggest(key, context.declared)
-    context.note("ECM301", place, f"found the unknown signal `{escape(key)}`", help)
+    context.report("ECM301", place, f"found the unknown signal `{escape(key)}`", help)
 
 
 def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
@@ -119,31 +119,29 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
     if inner is None or len(value.value) > 1:
         extra = next((k for k in value.value if k != "ref"), None)
         if extra is not None:
-            context.note(
+            context.report(
                 "ECM201",
                 value.keys[extra],
                 f"found the unknown key `{escape(extra)}`",
                 "a value is a literal or `{ref: path}`",
             )
         else:
-            context.note("ECM202", value.span, "found an empty mapping, expected a literal or `{ref: path}`")
+            context.report("ECM202", value.span, "found an empty mapping, expected a literal or `{ref: path}`")
         return None
     if not isinstance(inner.value, str):
-        if inner.sound:
-            context.note(
-                "ECM203", inner.span, f"found {shown(inner.value)}, expected a JMESPath expression over this table"
-            )
+        message = f"found {shown(inner.value)}, expected a JMESPath expression over this table"
+        context.report("ECM203", inner.span, message)
         return None
     if context.document is None:
         return None
     try:
         constant = expressions.fold(inner.value, context.document)
     except expressions.Invalid as invalid:
-        context.note("ECM306", inner.span, invalid.message)
+        context.report("ECM306", inner.span, invalid.message)
         return None
     if constant is None:
         limits = [f"limits.{name}" for name in context.document.get("limits", {})]
-        context.note(
+        context.report(
             "ECM306",
             inner.span,
             f"found `{escape(inner.value)}`, which resolves to nothing in this table",
@@ -156,10 +154,10 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
 def _fits(context: Context, signal: Declared, operator: str, key: str, place: Span) -> bool:
     if operator in _ORDERINGS and signal.type not in domains.NUMERIC:
         message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
-        context.note("ECM303", place, message, f"compare with `{signal.name}` or `{signal.name}_in`")
+        context.report("ECM303", place, message, f"compare with `{signal.name}` or `{signal.name}_in`")
         return False
     if operator in _MEMBERSHIPS and signal.type == "boolean":
-        context.note(
+        context.report(
             "ECM303", place, f"found `{escape(key)}`, but `{signal.name}` is a boolean", f"compare with `{signal.name}`"
         )
         return False
@@ -172,18 +170,18 @@ def _constant(
     """The constant as the signal's domain has it, or None with a finding."""
     if operator == "missing":
         if not isinstance(constant, bool):
-            context.note("ECM203", node.span, f"found {shown(constant)}, expected `true` or `false`")
+            context.report("ECM203", node.span, f"found {shown(constant)}, expected `true` or `false`")
             return None
         return constant
     if operator not in _MEMBERSHIPS:
         taken: Constant | None = _member(context, signal, constant, node, code)
         return taken
     if not isinstance(constant, list):
-        context.note("ECM203", node.span, f"found {shown(constant)}, expected a list")
+        context.report("ECM203", node.span, f"found {shown(constant)}, expected a list")
         return None
     if not constant:
         effect = "matches nothing" if operator == "in" else "excludes nothing"
-        context.note("ECM305", node.span, f"found an empty list, which {effect}", "name at least one value")
+        context.report("ECM305", node.span, f"found an empty list, which {effect}", "name at least one value")
         return None
     places = node.value if isinstance(node.value, list) else [node] * len(constant)
     members = tuple(_member(context, signal, c, p, code) for c, p in zip(constant, places, strict=True))
@@ -202,7 +200,7 @@ def _member(context: Context, signal: Declared, constant: Any, node: Node, code:
             help = "remove the quotes"
         elif isinstance(constant, bool) and signal.type in ("enum", "string"):
             help = "quote it"
-        context.note(
+        context.report(
             code,
             node.span,
             f"found {shown(constant)} for `{signal.name}`, expected {domains.expected(signal.spec)}",

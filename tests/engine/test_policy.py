@@ -49,6 +49,13 @@ def test_an_unknown_role_is_refused(policy: Policy, role: str) -> None:
             call({}, role)
 
 
+def test_paths_may_be_path_objects(tmp_path: pathlib.Path) -> None:
+    from tests.conftest import ROOT
+
+    assert load_policy(ROOT / "roster/context-policy.yaml", project=tmp_path).rule_for({"zone": "red"}) == "P3"
+    assert load_table(ROOT / "rules/lateral-signals.yaml", project=tmp_path).decide({}).rule == "L3"
+
+
 def test_no_meter_is_no_fault_and_a_wrong_one_is(policy: Policy) -> None:
     assert policy.decide(None).degraded == ()
     assert policy.decide({}).degraded == ()

@@ -158,6 +158,23 @@ def test_keys_with_points_in_them_are_keys(tmp_path: pathlib.Path) -> None:
     assert [d.path for d in policy.decide({"a.b": 5, "a": {"b": 5}}).degraded] == ['"a.b"', "a.b", "rows"]
 
 
+def test_an_expression_that_fails_is_a_fault_of_its_field(tmp_path: pathlib.Path) -> None:
+    policy = own_table(
+        tmp_path,
+        "{size: {path: length(items), type: integer, missing: 0}}",
+        "  - {id: A, when: {size_gt: 1}, operation: go}\n",
+        '{twice: {from: "sum([size, size])", type: integer}, bad: {from: "abs(to_array(size))", type: integer}}',
+    )
+    assert policy.decide({"items": [1, 2]}).rule == policy.rule_for({"items": [1, 2]}) == "A"
+    assert policy.decide({"items": [1, 2]}).signals["twice"] == 4
+    verdict = policy.decide({"items": 5})
+    assert verdict.rule is policy.rule_for({"items": 5}) is None
+    assert [(d.path, d.reason) for d in verdict.degraded][:2] == [
+        ("size", "its expression failed: JMESPathTypeError"),
+        ("bad", "its expression failed: JMESPathTypeError"),
+    ]
+
+
 def test_an_expression_of_constants_is_one(tmp_path: pathlib.Path) -> None:
     rows = "  - {id: A, when: {never: true}, operation: go}\n  - {id: B, when: {always: true}, operation: go}\n"
     signals = """{never: {from: "'a' == `null`", type: boolean}, always: {from: "`1` != `true`", type: boolean}}"""

@@ -203,6 +203,11 @@ OWN_MISTAKES = {
     ),
     "bounds with nothing between": (OWN.replace("min: 0", "above: «3», below: 3"), ["ECM203"]),
     "bounds with no whole number between": (OWN.replace("min: 0", "above: «0», below: 1"), ["ECM203"]),
+    "an expression of a thousand characters": (OWN.replace('"count > `3`"', '«"count > `' + "3" * 1000 + '`"»'), ["ECM309"]),
+    "an operation that is a step": (
+        OWN.replace("operations:", "steps: {stop: {surface: host}}\noperations:").replace("stop: {}", "«stop»: {}"),
+        ["ECM206"],
+    ),
     "an unknown function": (OWN.replace('"count > `3`"', '«"lenght(e)"»'), ["ECM309"]),
     "a function without its argument": (OWN.replace('"count > `3`"', '«"length()"»'), ["ECM309"]),
     "an unknown function in a path": (OWN.replace("path: count,", "path: «lenght(e)»,"), ["ECM309"]),
@@ -284,11 +289,11 @@ def test_upstream_tables_load_unmodified(name: str) -> None:
 def test_an_embedded_operation_that_differs_is_noted_and_ours_holds(tmp_path: pathlib.Path) -> None:
     text = (FIXTURES / "upstream/context-policy.yaml").read_text()
     text = text.replace("steps: [externalize, host_compact, pin_reinject, pin_verify_repair]", "steps: [host_compact]")
-    text = text.replace("  - esl_enforcement_mode\n", "")
+    text = text.replace("  - esl_enforcement_mode\n", "").replace("operations:\n", "operations:\n  pause: {}\n")
     path = tmp_path / "t.yaml"
     path.write_text(text)
     loaded = load_table(str(path), project=None)
-    assert [(n.code, n.severity) for n in loaded.table.notes] == [("ECM501", "note"), ("ECM501", "note")]
+    assert [(n.code, n.severity) for n in loaded.table.notes] == [("ECM501", "note")] * 3
     assert loaded.decide({"zone": "red"}).steps[0] == "plan_checkpoint"
 
 

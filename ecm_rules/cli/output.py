@@ -11,17 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from ecm_rules.kernel import files
 from ecm_rules.tables.findings import EcmError
 
 FINDINGS = 1
 UNREADABLE = 2
-_NARROWEST = 40
 
-ZONE_STYLES = {"green": "green", "amber": "yellow", "red": "red", "critical": "bold red", "unknown": "dim"}
 _OPERATORS = {
     "eq": "=",
     "ne": "≠",
@@ -32,14 +28,6 @@ _OPERATORS = {
     "in": "is one of",
     "not_in": "is none of",
 }
-
-
-def console() -> Console:
-    """Colour on a terminal, plain text in a pipe or with NO_COLOR; lines are never wrapped for a pipe."""
-    made = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if made.width < _NARROWEST:
-        made.width = _NARROWEST
-    return made
 
 
 def say(text: str) -> None:
@@ -136,7 +124,3 @@ def percent(share: float) -> str:
 def printable(text: str) -> str:
     """Text of somebody else's, safe to show: controls and what reorders a line become code points."""
     return "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text)
-
-
-def zone_text(zone: str) -> Text:
-    return Text(printable(zone), ZONE_STYLES.get(zone, ""))

@@ -46,14 +46,14 @@ clean:
 	rm -rf .venv dist build
 
 .venv/core: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) -e .
-	touch $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) -e .
+	@touch $@
 
 .venv/dev: .venv/core
-	$(PIP) -e '.[dev]'
-	touch $@
+	@$(PIP) -e '.[dev]'
+	@touch $@
 
 .venv/bench: .venv/core
-	$(PIP) -e '.[bench]'
-	touch $@
+	@$(PIP) -e '.[bench]'
+	@touch $@

@@ -10,10 +10,9 @@ import timing
 
 from ecm_rules.tables import places
 
-FILES = [
-    places.shipped(name)
-    for name in ("roster/context-policy.yaml", "roster/pins.yaml", "rules/signals.yaml", "rules/operations.yaml")
-]
+SCHEMAS = ("parts", "context-policy", "pins", "signals", "operations")
+TABLES = ("roster/context-policy.yaml", "roster/pins.yaml", "rules/signals.yaml", "rules/operations.yaml")
+FILES = [places.shipped(name) for name in (*TABLES, *(f"rules/schemas/{name}.yaml" for name in SCHEMAS))]
 LOADER = f"import yaml\nfor path in {FILES!r}:\n    yaml.load(open(path, encoding='utf-8'), yaml.CSafeLoader)"
 
 

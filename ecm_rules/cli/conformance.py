@@ -29,8 +29,8 @@ def conformance(
                 failed += not (result.passed or result.contested)
                 if not result.passed:
                     word = "contested" if result.contested else "failed"
-                    print(f"{path}: {output.printable(result.name)}: {word}")
-                    print(f"  given {result.given}; expected {result.expected}; seen {result.seen}")
+                    told = f"given {result.given}; expected {result.expected}; seen {result.seen}"
+                    print(f"{path}: {output.printable(result.name)}: {word}: {told}")
         except (OSError, ValueError, RecursionError) as error:
             output.say(f"{path}: {error}")
             raise typer.Exit(output.UNREADABLE) from None

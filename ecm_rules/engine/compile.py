@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from ecm_rules.engine import program
@@ -36,10 +35,4 @@ def compile_table(table: Table) -> Program:
         "zones": dict(table.zones),
         "limits": dict(table.limits),
     }
-    return {**built, "digest": digest(built)}
-
-
-def digest(built: Program) -> str:
-    """SHA-256 of the canonical JSON of a program, its own digest left out."""
-    rest = {key: value for key, value in built.items() if key != "digest"}
-    return hashlib.sha256(program.dumps(rest).encode("ascii")).hexdigest()
+    return {**built, "digest": program.digest(built)}

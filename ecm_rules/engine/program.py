@@ -80,11 +80,23 @@ def dumps(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def digest(program: "Program") -> str:
+    """SHA-256 of the canonical JSON of a program, its own digest left out."""
+    from hashlib import sha256
+
+    rest = {key: value for key, value in program.items() if key != "digest"}
+    return sha256(dumps(rest).encode("ascii")).hexdigest()
+
+
 def loads(text: str) -> "Program":
-    """Program from the JSON that `dumps` gave. Raises ValueError for anything that is no program of this format."""
+    """Program from the JSON that `dumps` gave. Raises ValueError for anything that is no program of this format, or
+    whose digest is not its own.
+    """
     program = json.loads(text)
     if program.__class__ is not dict or program.get("format") != FORMAT:
         raise ValueError(f"no program of format {FORMAT}")
+    if program.get("digest") != digest(program):
+        raise ValueError("the program was changed: its digest is not its own")
     return program
 
 

@@ -42,7 +42,7 @@ class Chain:
 
 
 class Transcript:
-    """The tally of a Claude Code transcript. `usage` is the host's `transcript.usage` of rules/hosts.yaml."""
+    """The tally of a Claude Code transcript. `usage` is the host's `usage` in rules/hosts.yaml."""
 
     __slots__ = ("_spent", "bad_lines", "main", "partial", "records", "side", "size", "usage")
 

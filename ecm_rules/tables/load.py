@@ -38,7 +38,7 @@ def load_policy(path: str | None, folder: str | None) -> Table:
 
     Raises EcmError with every finding of the policy's own file, of the shipped vocabulary and of the project's files.
     """
-    path = path or places.shipped(POLICY)
+    path = places.shipped(POLICY) if path is None else path
     document = reader.load(path)
     shape = schemas.validate("context-policy", document)
     return _table(path, document, shape, _policy_setting(path, document.source, shape, folder))
@@ -94,7 +94,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         limits=plain.get("limits", {}),
         pins=setting.pins,
         audit=plain.get("audit", {}),
-        budget_tokens=project.setting("budget_tokens") if project.enabled else None,
+        budget_tokens=project.budget_tokens,
         enabled=project.enabled,
         notes=tuple(findings),
     )

@@ -34,6 +34,12 @@ class Project:
         """Whether the project opted in."""
         return self.context is not None and self.setting("enabled") is not False
 
+    @property
+    def budget_tokens(self) -> int | None:
+        """The budget in tokens; zero or less is none."""
+        budget = self.setting("budget_tokens") if self.enabled else None
+        return budget if budget is not None and budget > 0 else None
+
     def setting(self, key: str) -> Any:
         node = self.context.get(key) if self.context is not None else None
         return node.plain() if node is not None else None
@@ -105,7 +111,8 @@ def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], l
     extra = project.context.get("pins_extra") if project.enabled and project.context is not None else None
     if extra is not None and project.source is not None:
         for node in extra.value:
-            append(project.source, node.span, Pin(node.value, "a pin of this project", node.value, FILES[0]))
+            # An id alone redefines nothing: to name a pin again is no harm.
+            merged.setdefault(node.value, Pin(node.value, "a pin of this project", node.value, FILES[0]))
     if project.extra is not None and project.extra_source is not None and "pins" in project.extra.value:
         for pin, node in read_pins(project.extra, FILES[1]):
             append(project.extra_source, node.value["id"].span, pin)

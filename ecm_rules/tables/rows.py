@@ -85,7 +85,8 @@ def _test(context: Context, key: str, place: Span, value: Node) -> Test | None:
         operator = "in"
     if not _fits(context, signal, operator, key, place):
         return None
-    checked = _constant(context, signal, operator, constant, value, code)
+    place_of = value.value["ref"] if ref else value
+    checked = _constant(context, signal, operator, constant, place_of, code)
     return None if checked is None else Test(signal.name, operator, checked, place, ref)
 
 
@@ -154,7 +155,8 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
 def _fits(context: Context, signal: Declared, operator: str, key: str, place: Span) -> bool:
     if operator in _ORDERINGS and signal.type not in domains.NUMERIC:
         message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
-        context.report("ECM303", place, message, f"compare with `{signal.name}` or `{signal.name}_in`")
+        other = "" if signal.type == "boolean" else f" or `{signal.name}_in`"
+        context.report("ECM303", place, message, f"compare with `{signal.name}`{other}")
         return False
     if operator in _MEMBERSHIPS and signal.type == "boolean":
         context.report(
@@ -194,7 +196,9 @@ def _member(context: Context, signal: Declared, constant: Any, node: Node, code:
     taken = domains.accept(signal.spec, constant) if whole else None
     if taken is None:
         help = ""
-        if isinstance(constant, str) and signal.type == "enum":
+        if code == "ECM306":  # the value stands elsewhere
+            help = f"`{signal.name}` takes another kind of value"
+        elif isinstance(constant, str) and signal.type == "enum":
             help = suggest(constant, signal.spec["values"])
         elif isinstance(constant, str) and signal.type in (*domains.NUMERIC, "boolean"):
             help = "remove the quotes"

@@ -138,7 +138,7 @@ def _finding(source: Source, root: Node, rules: dict[str, Any], error: Any) -> F
     path = tuple(error.document_path)
     parent, node, key = root.at(path[:-1]), root.at(path), str(path[-1])
     if error.code == errors.UNKNOWN_FIELD.code:
-        help = suggest(key, _known(rules, path[:-1]))
+        help = suggest(key, [name for name in _known(rules, path[:-1]) if name not in parent.keys])
         return source.finding("ECM201", parent.keys[key], f"found the unknown key `{escape(key)}`", help)
     if error.code == errors.REQUIRED_FIELD.code:
         return source.finding("ECM202", parent.span, f"found no key `{key}`, which is required here", f"add `{key}:`")

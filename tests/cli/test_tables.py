@@ -144,10 +144,10 @@ def test_conformance_counts_and_tells_failures_apart(tmp_path: pathlib.Path) -> 
     vectors.write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = run("conformance", "policy", str(vectors))
     assert done.returncode == 1
-    assert f"{vectors}: wrong: failed\n" in done.stdout
+    assert f"{vectors}: wrong: failed: given " in done.stdout
     assert 'given {"meter": {"zone": "red"}} as orchestrator; expected {"rule": "P9"' in done.stdout
     assert 'seen {"rule": "P3", "operation": "compact"}' in done.stdout
-    assert f"{vectors}: other: contested\n" in done.stdout
+    assert f"{vectors}: other: contested: given " in done.stdout
     assert done.stdout.endswith("\n3 passed, 1 failed\n")
 
 

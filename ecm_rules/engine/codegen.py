@@ -165,6 +165,7 @@ class _Code:
         self.given = {
             n: _name(f"g{i}") if "missing" in d else self.variables[n] for i, (n, d) in enumerate(self.declared.items())
         }
+        self.searching = any(declared["from"][0] == "search" for declared in built["signals"])
         # Whether it was missing, for the signals of which a row asks that.
         asked = {name for row in self.rows for name, operator, _ in row["when"] if operator == "missing"}
         self.absent = {name: _name(f"m{i}") for i, name in enumerate(self.declared) if name in asked}
@@ -301,7 +302,7 @@ class _Code:
 
     def library(self, expression: list[Any]) -> _Value:
         """What the interpreter evaluates, over a dict of the fields that the expression reads."""
-        needed = list(dict.fromkeys(_fields_of(expression, self.fields)))
+        needed = list(dict.fromkeys(_fields_of(expression)))
         typed = ast.Dict([_constant(name) for name in needed], [self.variables[name] for name in needed])
         call = _expression("express(EXPRESSION, TYPED)", EXPRESSION=_data(expression), TYPED=typed)
         return _Value(call, "unknown", True)
@@ -319,11 +320,7 @@ class _Code:
             body = self.fetch(declared, variable, read)
             checked, nullable = True, True
         else:
-            body = [
-                statement
-                for needed in _fields_of(declared["from"], self.fields)
-                for statement in self.load(needed, read)
-            ]
+            body = [statement for needed in _fields_of(declared["from"]) for statement in self.load(needed, read)]
             value = self.computed(declared["from"])
             if value.is_a(declared) and name not in self.absent:
                 return [*body, *self.inline(name, declared, value)]
@@ -339,6 +336,8 @@ class _Code:
             body += _statements(
                 "if not (ACCEPTED): VALUE = DEFAULT", VALUE=variable, DEFAULT=default, ACCEPTED=accepted
             )
+        if declared["type"] == "integer" and self.searching:  # the library tells 2.0 from 2
+            body += _statements("if VALUE.__class__ is float: VALUE = int(VALUE)", VALUE=variable)
         return body
 
     def inline(self, name: str, declared: dict[str, Any], value: _Value) -> list[ast.stmt]:
@@ -421,10 +420,10 @@ def _type_of(value: Any) -> str:
     return kinds[type(value)]
 
 
-def _fields_of(expression: list[Any], fields: Iterable[str]) -> list[str]:
-    """The fields that an expression reads; all of them where only the library can tell."""
+def _fields_of(expression: list[Any]) -> list[str]:
+    """The fields that an expression reads."""
     if expression[0] == "field":
         return [expression[1]]
     if expression[0] in ("search", "literal"):
-        return list(fields) if expression[0] == "search" else []
-    return [name for part in expression[1:] for name in _fields_of(part, fields)]
+        return list(expression[2]) if expression[0] == "search" else []
+    return [name for part in expression[1:] for name in _fields_of(part)]

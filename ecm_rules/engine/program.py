@@ -14,7 +14,8 @@ A *program* is plain, JSON-able data:
 ```
 
 An EXPRESSION reads the typed fields, with JMESPath's semantics: `["field", name]`, `["literal", scalar]`,
-`[comparison, a, b]`, `["and" | "or", a, b]`, `["not", a]`, or `["search", text]` for what only the library can do.
+`[comparison, a, b]`, `["and" | "or", a, b]`, `["not", a]`, or `["search", text, [field, …]]` for what
+only the library can do, over the fields that it reads.
 
 This module belongs to the runtime ring: it runs on every prompt, so it imports nothing but json (and, where a
 table asks for it, jmespath). docs/tables.md has the semantics.
@@ -186,7 +187,7 @@ def evaluate(expression: "Sequence[Any]", typed: "dict[str, Any]") -> "Any":
     if kind == "literal":
         return expression[1]
     if kind == "search":
-        return search(expression[1], typed)
+        return search(expression[1], {name: typed[name] for name in expression[2]})
     left = evaluate(expression[1], typed)
     if kind == "not":
         return not _truthy(left)
@@ -231,7 +232,8 @@ def _field(declared: "Spec", snapshot: "Any", faults: "Faults") -> "Any":
 def _signal(declared: "Spec", typed: "dict[str, Any]", faults: "Faults") -> "Any":
     expression = declared["from"]
     if expression[0] == "search":
-        value = _searched(declared["name"], expression[1], typed, faults)
+        needed = {name: typed[name] for name in expression[2]}
+        value = _searched(declared["name"], expression[1], needed, faults)
     else:
         value = evaluate(expression, typed)
     return _accepted(declared, value, declared["name"], faults)

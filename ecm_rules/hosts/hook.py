@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_PAYLOAD = 16 << 20
 MAX_TRANSCRIPT = 4 << 20
+MAX_SESSION = 200
 
 
 def main() -> int:
@@ -43,7 +44,10 @@ def run(arguments: "list[str]", project: str) -> "str | None":
 
 
 def handle(name: str, payload: bytes, project: str) -> "str | None":
-    """Refresh the meter and log the verdict for a payload of the host `name`. Returns a complaint, or None."""
+    """Refresh the meter and log the verdict for a payload of the host `name`. Returns a complaint, or None.
+
+    Raises OSError where state cannot be read or written, EcmError where a table does not load.
+    """
     programs = cache.programs(project)
     if programs is None:
         return None
@@ -55,6 +59,8 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
         return f"payload: {given.reason}"
     program, paths = programs["program"], host["payload"]
     session, agent = _text(given, paths["session"]), _text(given, paths["agent"])
+    if session and len(session) > MAX_SESSION:
+        session = files.session_name(session)
     own = audit.meter_of(programs["audit"], agent)
     before = meter.load(os.path.join(project, own))
     if not isinstance(before, dict) or before.get("session_id") != session:
@@ -87,6 +93,7 @@ def measure(
         window, window_basis = _number(before, ["window_tokens"]), "client"
     used, utilization, source, basis = None, None, "unknown", "no reading"
     path = _text(given, paths["agent_transcript" if agent else "transcript"])
+    silent = _find(given, paths["used_percentage"][:-1]) is None  # the payload is not about the window
     if percentage:
         utilization, source, basis = percentage / 100, "host", "client's reading"
         used = int(window * utilization) if window else None
@@ -94,15 +101,19 @@ def measure(
         from ecm_rules.kernel import transcripts
 
         tally = transcripts.read(path, host["usage"], MAX_TRANSCRIPT)
+        chain = tally.side if agent and tally.side.messages else tally.main
         if window is None:
-            window, window_basis = transcripts.window(programs["models"], tally.chain().model), "model"
-        measured = {**transcripts.measure(tally, program, host, window, window_basis, ceiling), "session_id": session}
-        if tally.partial:  # what stands before the part that was read happened all the same
-            measured["compaction_count"] = max(measured["compaction_count"], kept["compaction_count"] or 0)
-        return measured
-    elif _find(given, paths["used_percentage"][:-1]) is None:
-        # The payload is not about the window. Null before the first response and zero after a compaction are: then
-        # the client itself does not know.
+            window, window_basis = transcripts.window(programs["models"], chain.model), "model"
+        if not tally.partial or chain.used is not None:
+            measured = transcripts.measure(tally, chain, program, host, window, window_basis, ceiling)
+            if tally.partial:  # what stands before the part that was read happened all the same
+                measured["compaction_count"] = max(measured["compaction_count"], kept["compaction_count"] or 0)
+                budget = measured["budget"]
+                budget["spent_tokens_est"] = max(budget["spent_tokens_est"], kept["spent"] or 0)
+            return {**measured, "session_id": session}
+        silent = True
+    # Null before the first response and zero after a compaction are about the window: the client itself does not know.
+    if utilization is None and silent:
         utilization = _number(before, ["utilization"])
         used = int(_number(before, ["used_tokens_est"]) or 0) or None
         source, basis = ("host", "earlier reading") if utilization is not None else (source, basis)

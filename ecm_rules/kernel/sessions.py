@@ -45,7 +45,9 @@ def measure(policy: Policy, path: str, *, window: int | None = None, budget: int
         raise NoSession("found no record of a Claude Code session")
     basis = "given" if window else "model"
     window = window or transcripts.window(known["models"], chain.model)
-    snapshot = transcripts.measure(tally, policy.program, host, window, basis, budget or policy.table.budget_tokens)
+    snapshot = transcripts.measure(
+        tally, chain, policy.program, host, window, basis, budget or policy.table.budget_tokens
+    )
     role = program.role_of(tally.subagent())
     verdict, trace = policy.decide(snapshot, role), policy.trace(snapshot, role)
     return Session(chain.model, tally.records, tally.bad_lines, snapshot, verdict, trace)

@@ -137,15 +137,15 @@ def read(path: str, usage: "dict[str, list[str]]", limit: "int | None" = None) -
 
 def measure(
     transcript: Transcript,
+    chain: Chain,
     program: "dict[str, Any]",
     host: "dict[str, Any]",
     window: "float | None",
     window_basis: "str | None",
     ceiling: "int | None",
 ) -> "dict[str, Any]":
-    """The meter of a tally; `host` is its entry in rules/hosts.yaml."""
-    chain = transcript.chain()
-    used, source, basis = reading(transcript, program, host["overhead_tokens"])
+    """The meter of one chain of a tally; `host` is its entry in rules/hosts.yaml."""
+    used, source, basis = reading(transcript, chain, program, host["overhead_tokens"])
     return meter.compose(
         program,
         chain.session,
@@ -161,12 +161,14 @@ def measure(
     )
 
 
-def reading(transcript: Transcript, program: "dict[str, Any]", overhead: int) -> "tuple[int | None, str, str]":
+def reading(
+    transcript: Transcript, chain: Chain, program: "dict[str, Any]", overhead: int
+) -> "tuple[int | None, str, str]":
     """(used tokens or None, source, basis): the ladder from the host's own record down to an estimate.
 
     `overhead` is what the host's system prompt and tools take in tokens, which no transcript shows.
     """
-    chain, limits = transcript.chain(), program["limits"]
+    limits = program["limits"]
     if chain.used is not None:
         return chain.used, "host", "usage record"
     if chain.post_tokens is not None:

@@ -6,19 +6,21 @@ anything else stays JMESPath text, which costs the import of the library when it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jmespath
 from jmespath import exceptions, functions, parser
 
 from ecm_rules.tables.domains import LARGEST, NUMERIC
+from ecm_rules.tables.findings import escape
 
 Expression = list[Any]
 
 _BOOLEANS = {"and_expression": "and", "or_expression": "or"}
 _LONGEST = 1000
 _DEEPEST = 32
+_LARGEST_GROWTH = 1000
 # Node types whose children all see the same document; of the others only the first child sees it.
 _TRANSPARENT = (
     *_BOOLEANS,
@@ -28,8 +30,9 @@ _TRANSPARENT = (
     "multi_select_list",
     "multi_select_dict",
     "key_val_pair",
-    "expref",
 )
+# A verdict must not depend on the order of an object's keys.
+_ORDERED = ("keys", "values")
 
 
 class Invalid(Exception):
@@ -41,17 +44,25 @@ class Invalid(Exception):
 
 
 def path(text: str) -> list[str] | None:
-    """The keys of a plain path such as `budget.ceiling_tokens`; None where the expression is more than that."""
-    return _keys(_parse(text))
+    """The keys of a plain path such as `budget.ceiling_tokens`; None where the expression is more than that.
+
+    Raises Invalid.
+    """
+    tree = _parse(text)
+    _check_order(tree, (*_ORDERED, "to_string"))
+    return _keys(tree)
 
 
 def translate(text: str, types: Mapping[str, str]) -> Expression:
     """The program's expression for `text` over fields of the given types. Raises Invalid."""
     tree = _parse(text)
-    for name in _roots(tree):
-        if name not in types:
-            raise Invalid(f"found the unknown field `{name}`", name)
-    return _simple(tree, types) or ["search", text]
+    _check_order(tree, _ORDERED)
+    roots = _roots(tree)
+    for name in roots:
+        if name is not None and name not in types:
+            raise Invalid(f"found the unknown field `{escape(name)}`", name)
+    needed = list(types) if None in roots else [name for name in types if name in roots]
+    return _simple(tree, types) or ["search", text, needed]
 
 
 def fold(text: str, document: Any) -> Any:
@@ -73,15 +84,41 @@ def _parse(text: str) -> Any:
         raise Invalid(f"not a JMESPath expression: {_first_line(error)}") from None
     if _depth(tree) > _DEEPEST:
         raise Invalid(f"found an expression nested deeper than {_DEEPEST} levels")
+    if _growth(tree) > _LARGEST_GROWTH:
+        raise Invalid("found an expression that multiplies what it is given too often")
     for name, count in _calls(tree):
         _check_call(name, count)
     return tree
 
 
+def _nodes(tree: Any) -> Iterator[Any]:
+    yield tree
+    for child in tree["children"]:
+        if isinstance(child, dict):
+            yield from _nodes(child)
+
+
+def _growth(tree: Any) -> int:
+    """By how much the expression can multiply what it reads: each multiselect copies it for each of its parts."""
+    growth = 1
+    for node in _nodes(tree):
+        if node["type"] in ("multi_select_list", "multi_select_dict"):
+            growth *= len(node["children"])
+    return growth
+
+
+def _check_order(tree: Any, functions_: tuple[str, ...]) -> None:
+    for node in _nodes(tree):
+        if node["type"] == "value_projection" or (
+            node["type"] == "function_expression" and node["value"] in functions_
+        ):
+            what = "`*`" if node["type"] == "value_projection" else f"`{node['value']}`"
+            raise Invalid(f"found {what}, whose result depends on the order of an object's keys")
+
+
 def _calls(tree: Any) -> list[tuple[str, int]]:
     """Name and number of arguments of every function that is called."""
-    own = [(tree["value"], len(tree["children"]))] if tree["type"] == "function_expression" else []
-    return own + [call for child in tree["children"] if isinstance(child, dict) for call in _calls(child)]
+    return [(n["value"], len(n["children"])) for n in _nodes(tree) if n["type"] == "function_expression"]
 
 
 def _check_call(name: str, count: int) -> None:
@@ -95,7 +132,7 @@ def _check_call(name: str, count: int) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0].rstrip(":")[:200]
+    return escape(str(error).partition("\n")[0].rstrip(":"))[:200] or error.__class__.__name__
 
 
 def _depth(tree: Any) -> int:
@@ -115,13 +152,19 @@ def _keys(tree: Any) -> list[str] | None:
     return None
 
 
-def _roots(tree: Any) -> list[str]:
-    if tree["type"] == "field":
+def _roots(tree: Any) -> list[str | None]:
+    """The fields that are read from the document itself; None among them where it is read as a whole."""
+    kind, children = tree["type"], tree["children"]
+    if kind == "field":
         return [tree["value"]]
-    seen = tree["children"] if tree["type"] in _TRANSPARENT else tree["children"][:1]
-    if seen and seen[0]["type"] == "current":  # `@.name` is `name`
-        seen = tree["children"][:2]
-    return [name for child in seen for name in _roots(child)]
+    if kind in ("literal", "expref"):  # an `expref` reads elements, not the document
+        return []
+    if kind == "subexpression" and children[0]["type"] == "current":  # `@.name` is `name`
+        return _roots(children[1])
+    if not children:
+        return [None]
+    seen = children if kind in _TRANSPARENT else children[:1]
+    return [name for child in seen if isinstance(child, dict) for name in _roots(child)]
 
 
 def _simple(tree: Any, types: Mapping[str, str]) -> Expression | None:

@@ -112,7 +112,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """`did you mean …` for the nearest known name, else the list of the known ones."""
-    names = list(known)
+    names = [escape(k) for k in known]
     near = nearest(name, names)
     if near:
         return f"did you mean `{near[0]}`?"

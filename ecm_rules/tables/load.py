@@ -48,7 +48,10 @@ def load_table(name: str, folder: str | None) -> Table:
     """Any decision table: a shipped one by its stem, or one by its path. Raises EcmError as `load_policy` does."""
     path = _locate(name)
     document = reader.load(path)
-    if document.root is None or document.root.get("schema_version") is None:
+    root = document.root
+    # A policy says which ECM it is of; a table with words of its own brings them, or says of which schema it is.
+    own = root is not None and root.get("ecm_version") is None and (root.get("fields") or root.get("schema_version"))
+    if not own:
         return load_policy(path, folder)
     shape = schemas.validate("decision-table", document)
     return _table(path, document, shape, _own_setting(document.source, shape))

@@ -28,6 +28,8 @@ class Project:
     source: Source | None = None
     extra: Node | None = None
     extra_source: Source | None = None
+    broken: frozenset[str] = frozenset()
+    """Keys of the `context:` block in which something was refused."""
 
     @property
     def enabled(self) -> bool:
@@ -55,7 +57,7 @@ def read(folder: str | None) -> tuple[Project, list[Finding]]:
     document = reader.load(path, only="context")
     shape = schemas.validate("project-context", document)
     findings = document.findings + shape.findings
-    project = Project(shape.root, document.source)
+    project = Project(shape.root, document.source, broken=shape.broken)
     path = os.path.join(folder, FILES[1])
     if project.enabled and os.path.lexists(path):
         document = reader.load(path)
@@ -78,7 +80,7 @@ def lower(
         thresholds = given["thresholds"]
         for zone, node in thresholds.value.items():
             _lower(project.source, zone, node, merged["zones"], findings)
-        if check_bands:
+        if check_bands and not findings and "thresholds" not in project.broken:
             findings += bands(project.source, thresholds.span, merged["zones"], thresholds)
     if "compaction_depth_cap" in given:
         _lower(project.source, "compaction_depth_cap", given["compaction_depth_cap"], merged["limits"], findings)

@@ -18,7 +18,7 @@ MAX_ENTRIES = 1000
 # What belongs to others is not ours to refuse, but reading it takes stack.
 _MAX_MUTED_DEPTH = 200
 
-# libyaml where PyYAML was built with it, else the same grammar in Python: slower, never different.
+# libyaml where PyYAML was built with it, else the same grammar in Python: slower, and other only in odd corners.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNFIT = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
@@ -189,8 +189,7 @@ class _Reading:
                     "ECM108", self.span(event), "found a second document, expected one", "remove it, with its `---`"
                 )
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            span = Span(mark.line + 1, mark.column + 1, mark.column + 2) if mark else Span(1, 1, 1)
+            span = self.within(error.problem_mark or error.context_mark)
             self.findings.append(
                 self.source.finding("ECM101", span, f"not well-formed YAML: {error.problem}", error.context or "")
             )
@@ -217,6 +216,13 @@ class _Reading:
     def span(self, event: Any) -> Span:
         start, end = event.start_mark, event.end_mark
         return Span(start.line + 1, start.column + 1, end.column + 1 if end.line == start.line else start.column + 2)
+
+    def within(self, mark: Any) -> Span:
+        """The place of a mark, or the end of the text where the mark lies behind it."""
+        lines = self.source.lines
+        if mark is None or mark.line >= len(lines):
+            return Span(len(lines), len(lines[-1]) + 1, len(lines[-1]) + 2)
+        return Span(mark.line + 1, mark.column + 1, mark.column + 2)
 
     def report(self, code: str, span: Span, message: str, help: str) -> None:
         if not self.muted:
@@ -252,6 +258,11 @@ class _Reading:
         return self.scalar(event, span, sound)
 
     def scalar(self, event: Any, span: Span, sound: bool) -> Node:
+        if not event.value.isascii() and any("\ud800" <= c <= "\udfff" for c in event.value):
+            self.report(
+                "ECM101", span, "found half of a character, expected whole ones", "write the code point in full"
+            )
+            return Node("", span, sound=False)
         if event.style or event.tag is not None:
             return Node(event.value, span, sound=sound)
         try:

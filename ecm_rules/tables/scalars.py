@@ -103,6 +103,6 @@ def _finite(value: Scalar) -> Scalar:
 
 
 def _long(text: str) -> Scalar:
-    if text.lstrip("+-").isdigit():
-        raise Refused("ECM107", "found an integer that does not fit 64 bits", "write a smaller number, or quote it")
+    if not set(text) - set("0123456789_.:eE+-"):
+        raise Refused("ECM107", "found a number of hundreds of digits", "write a smaller number, or quote it")
     return text

@@ -131,6 +131,8 @@ def _is_news(root: Node, error: Any) -> bool:
     path = error.document_path
     if error.code == errors.REQUIRED_FIELD.code and not root.at(path[:-1]).whole:
         return False
+    if error.code == errors.EMPTY_NOT_ALLOWED.code and not root.at(path).whole:
+        return False
     return all(root.at(path[:depth]).sound for depth in range(len(path) + 1))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jmespath
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,5 +55,45 @@ def test_the_program_agrees_with_the_library(text: str, document: dict[str, Any]
 
 
 def test_what_is_more_than_that_stays_with_the_library() -> None:
-    for text in ("length(t)", "[n, i]", "not_null(n, i) > `1`", "n | @", "{a: n}", "`[1]` == n"):
-        assert expressions.translate(text, TYPES) == ["search", text]
+    everything = list(TYPES)
+    for text, needed in {
+        "length(t)": ["t"],
+        "[n, i]": ["n", "i"],
+        "not_null(i, n) > `1`": ["n", "i"],
+        "n | @": ["n"],
+        "{a: n}": ["n"],
+        "`[1]` == n": ["n"],
+        "@": everything,
+        "@.n": ["n"],
+        "@[0:1]": everything,
+        "@[::2]": everything,
+        "length(@)": everything,
+        "map(&a, [{a: n}])[0]": ["n"],
+        "max_by([{v: n}], &v).v": ["n"],
+        "[n][?@ > `1`] | [0]": ["n"],
+    }.items():
+        assert expressions.translate(text, TYPES) == ["search", text, needed]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("*", "order"),
+        ("keys(@)[0]", "order"),
+        ("values(@)", "order"),
+        ("*|[0]", "order"),
+        ("n|" + "|".join(["[@,@,@,@][]"] * 14), "multiplies"),
+        ("m", "unknown field"),
+        ("@.m", "unknown field"),
+        ("a \x00 b", r"\\u\{0000\}"),
+    ],
+)
+def test_what_is_refused_says_why(text: str, why: str) -> None:
+    with pytest.raises(expressions.Invalid, match=why):
+        expressions.translate(text, TYPES)
+
+
+def test_a_path_does_not_depend_on_the_order_of_keys() -> None:
+    for text in ("*|[0]", "to_string(b)", "keys(b)"):
+        with pytest.raises(expressions.Invalid, match="order"):
+            expressions.path(text)

@@ -175,6 +175,17 @@ def test_an_expression_that_fails_is_a_fault_of_its_field(tmp_path: pathlib.Path
     ]
 
 
+def test_the_library_is_given_whole_numbers_as_integers(tmp_path: pathlib.Path) -> None:
+    policy = own_table(
+        tmp_path,
+        "{size: {path: size, type: integer}}",
+        '  - {id: A, when: {text: "2"}, operation: go}\n  - {id: B, when: {text: "0"}, operation: go}\n',
+        '{text: {from: "to_string(size)", type: string}}',
+    )
+    for size, rule in ((2, "A"), (2.0, "A"), (-0.0, "B"), (0, "B"), (1, None), ("2", None)):
+        assert policy.decide({"size": size}).rule == policy.rule_for({"size": size}) == rule
+
+
 def test_an_expression_of_constants_is_one(tmp_path: pathlib.Path) -> None:
     rows = "  - {id: A, when: {never: true}, operation: go}\n  - {id: B, when: {always: true}, operation: go}\n"
     signals = """{never: {from: "'a' == `null`", type: boolean}, always: {from: "`1` != `true`", type: boolean}}"""

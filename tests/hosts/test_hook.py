@@ -147,6 +147,40 @@ def test_of_a_huge_transcript_the_tail_is_read_and_that_is_said(project: pathlib
     assert log(project)[0]["rule"] == "P4"
 
 
+def answer(**message: object) -> str:
+    more = {key: message.pop(key) for key in ("isSidechain",) if key in message}
+    return (
+        json.dumps(
+            {"type": "assistant", "sessionId": SESSION, "message": {"model": "claude-opus-4-5", **message}, **more}
+        )
+        + "\n"
+    )
+
+
+def test_a_tail_forgets_neither_spending_nor_the_reading(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {budget_tokens: 100000}\n")
+    path = tmp_path / "t.jsonl"
+    given: dict[str, object] = {"session_id": SESSION, "transcript_path": str(path)}
+    filler = json.dumps({"type": "user", "isSidechain": True, "message": {"content": "x" * 1_000_000}}) + "\n"
+    path.write_text(answer(id="m1", usage={"input_tokens": 90_000, "output_tokens": 20_000}))
+    hook(tmp_path, given)
+    path.write_text(
+        path.read_text() + filler * 5 + answer(id="m2", usage={"input_tokens": 120_000, "output_tokens": 10})
+    )
+    hook(tmp_path, given)
+    path.write_text(path.read_text() + filler * 5 + answer(id="s1", isSidechain=True, usage={"input_tokens": 3000}))
+    hook(tmp_path, given)
+    made = meter(tmp_path)
+    assert [line["rule"] for line in log(tmp_path)] == ["P1", "P1", "P1"]
+    assert (made["used_tokens_est"], made["zone"], made["basis"]) == (120_000, "amber", "earlier reading")
+
+
+def test_a_session_id_of_a_megabyte_becomes_a_short_one(project: pathlib.Path) -> None:
+    hook(project, {**payload("statusline.after-turn.json"), "session_id": "s" * 1_000_000})
+    assert str(meter(project)["session_id"]).startswith("h-")
+    assert (project / STATE / "meter.json").stat().st_size < 2000
+
+
 def test_a_subagent_is_never_measured_by_its_parents_transcript(project: pathlib.Path) -> None:
     parent = str(FIXTURES / "transcripts/02_claude_compact_boundary.jsonl")
     hook(project, {"session_id": SESSION, "agent_id": "a1", "transcript_path": parent})

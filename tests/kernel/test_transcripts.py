@@ -88,9 +88,12 @@ def test_usage_before_a_boundary_is_void(policy: Policy) -> None:
     tally = fed(record(id="m1", usage=usage()), BOUNDARY % 0)
     assert tally.main.used is None
     assert tally.main.compactions == 1
-    assert transcripts.reading(tally, policy.program, 40_000)[1:] == ("transcript_heuristic", "content bytes")
+    assert transcripts.reading(tally, tally.chain(), policy.program, 40_000)[1:] == (
+        "transcript_heuristic",
+        "content bytes",
+    )
     tally = fed(record(id="m1", usage=usage()), BOUNDARY % 33_000)
-    assert transcripts.reading(tally, policy.program, 40_000) == (33_000, "host", "compaction boundary")
+    assert transcripts.reading(tally, tally.chain(), policy.program, 40_000) == (33_000, "host", "compaction boundary")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_what_says_nothing_about_the_window_changes_nothing(line: bytes) -> None
 def test_images_cost_what_they_cost_and_not_their_base64(policy: Policy) -> None:
     image = {"type": "image", "source": {"type": "base64", "data": "A" * 3_000_000}}
     tally = fed(record("user", content=[image]))
-    used, source, basis = transcripts.reading(tally, policy.program, 0)
+    used, source, basis = transcripts.reading(tally, tally.chain(), policy.program, 0)
     assert (used, source, basis) == (policy.program["limits"]["image_tokens"], "transcript_heuristic", "content bytes")
 
 
@@ -137,9 +140,17 @@ def test_lines_end_at_lf_alone(tmp_path: pathlib.Path) -> None:
 def test_a_file_of_no_known_format_is_bytes_by_four(policy: Policy, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("plain words\n" * 100)
-    assert transcripts.reading(read(path), policy.program, 40_000) == (300, "transcript_heuristic", "file bytes")
+    assert transcripts.reading(read(path), read(path).chain(), policy.program, 40_000) == (
+        300,
+        "transcript_heuristic",
+        "file bytes",
+    )
     path.write_text("")
-    assert transcripts.reading(read(path), policy.program, 40_000) == (None, "unknown", "no messages yet")
+    assert transcripts.reading(read(path), read(path).chain(), policy.program, 40_000) == (
+        None,
+        "unknown",
+        "no messages yet",
+    )
 
 
 def test_every_prefix_of_a_transcript_is_read() -> None:
@@ -183,5 +194,5 @@ JSON = st.recursive(
 )
 def test_no_line_makes_it_raise(policy: Policy, lines: list[bytes]) -> None:
     tally = fed(*lines)
-    transcripts.reading(tally, policy.program, 0)
+    transcripts.reading(tally, tally.chain(), policy.program, 0)
     tally.spent(1)

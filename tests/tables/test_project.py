@@ -94,6 +94,14 @@ REFUSED = {
         "context:\n  «foo»: 1\n  thresholds: {amber: «0.6»}\n  compaction_depth_cap: «9»\n  pins_extra: [«A»]\n",
         ["ECM201", "ECM401", "ECM401", "ECM205"],
     ),
+    "a threshold of another type beside sound ones": (
+        "context: {thresholds: {amber: 0.4, red: «x», critical: 0.8}}\n",
+        ["ECM203"],
+    ),
+    "a raised threshold beside a lowered one": (
+        "context: {thresholds: {amber: «0.7», critical: 0.8}}\n",
+        ["ECM401"],
+    ),
     "an unknown key": ("context: {«treshold»: 1}\n", ["ECM201"]),
     "an unknown zone": ("context: {thresholds: {«orange»: 0.6}}\n", ["ECM201"]),
     "an empty context": ("context:«»\n", ["ECM203"]),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
+from hypothesis import settings
 
 from ecm_rules import Policy, load_policy
+
+# Where a change is judged, the same examples are tried each time; at home, new ones.
+settings.register_profile("judged", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("judged")
 
 ROOT = pathlib.Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"

@@ -40,8 +40,8 @@ def run(
     try:
         session = measure(policy, transcript, window=window_tokens, budget=budget_tokens)
     except (OSError, NoSession) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        output.say(f"{output.printable(transcript)}: {reason.lower()}")
+        reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
+        output.say(f"{output.printable(transcript)}: {reason}")
         raise typer.Exit(output.UNREADABLE) from None
     if as_json:
         output.document(

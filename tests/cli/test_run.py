@@ -124,7 +124,22 @@ def test_what_is_no_session_is_refused_whatever_its_size(data: bytes, tmp_path: 
     path.write_bytes(data)
     done = run("run", str(path), "--window-tokens", "100000")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{path}: found no record of a claude code session\n"
+    assert done.stderr == f"{path}: found no record of a Claude Code session\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "06_gemini_session.json",
+        "09_pi_large_session.jsonl",
+        "11_codex_fork_replay_ccusage.jsonl",
+        "12_codex_schema_coverage_trimmed.jsonl",
+    ],
+)
+def test_a_session_of_another_client_is_refused(name: str) -> None:
+    done = run("run", str(SESSIONS / name), "--window-tokens", "1000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "found no record of a Claude Code session" in done.stderr
 
 
 def test_a_known_count_is_kept_where_the_window_is_unknown() -> None:

@@ -175,6 +175,15 @@ def test_a_tail_forgets_neither_spending_nor_the_reading(tmp_path: pathlib.Path)
     assert (made["used_tokens_est"], made["zone"], made["basis"]) == (120_000, "amber", "earlier reading")
 
 
+@pytest.mark.parametrize("name", ["PostToolUse.in-subagent.json", "SubagentStop.json"])
+def test_a_recorded_payload_from_within_a_subagent(name: str, project: pathlib.Path) -> None:
+    given = payload(name)
+    hook(project, given)
+    assert meter(project, f"meter-{given['agent_id']}.json")["zone"] == "unknown"
+    assert [(line["subagent"], line["session_id"]) for line in log(project)] == [(True, given["session_id"])]
+    assert not (project / STATE / "meter.json").exists()
+
+
 def test_a_session_id_of_a_megabyte_becomes_a_short_one(project: pathlib.Path) -> None:
     hook(project, {**payload("statusline.after-turn.json"), "session_id": "s" * 1_000_000})
     assert str(meter(project)["session_id"]).startswith("h-")

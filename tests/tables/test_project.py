@@ -57,7 +57,7 @@ def test_pins_are_appended(tmp_path: pathlib.Path) -> None:
     folder = write(
         tmp_path,
         "context: {pins_extra: [release_freeze]}\n",
-        "schema_version: 1\npins:\n  - {id: house_style, why: reviewers ask for it, marker: House style}\n",
+        "pins:\n  - {id: house_style, why: reviewers ask for it, marker: House style}\n",
     )
     pins = load_policy(project=folder).table.pins
     assert [p.id for p in pins[6:]] == ["release_freeze", "house_style"]

@@ -1,6 +1,6 @@
 """The programs of a project as plain JSON beside its state, so that a prompt reads no YAML. Part of the runtime ring.
 
-The key is a hash over the version and the content of every file that the programs come from: the cache is current, or
+The key is a hash over the version and the content of every table that the programs come from: the cache is current, or
 it is built anew. It is data, never code.
 """
 

@@ -17,7 +17,10 @@ import ecm_rules
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAYLOADS = ROOT / "fixtures/hosts/claude-code"
-TRANSCRIPT = ROOT / "fixtures/transcripts/01_claude_small.jsonl"
+TRANSCRIPTS = {
+    size: ROOT / "fixtures/transcripts" / name
+    for size, name in (("130 kB", "01_claude_small.jsonl"), ("880 kB", "02_claude_compact_boundary.jsonl"))
+}
 HOOK = pathlib.Path(sys.executable).parent / "ecm-hook"
 
 
@@ -30,7 +33,7 @@ def main() -> int:
     # An installed package has its bytecode; a checkout that was never run may not.
     compileall.compile_dir(os.path.dirname(ecm_rules.__file__), quiet=1)
     statusline = (PAYLOADS / "statusline.after-turn.json").read_bytes()
-    prompt = json.loads((PAYLOADS / "UserPromptSubmit.json").read_text()) | {"transcript_path": str(TRANSCRIPT)}
+    prompt = json.loads((PAYLOADS / "UserPromptSubmit.json").read_text())
     python, hook = [sys.executable], [str(HOOK), "claude-code"]
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "eidolons.yaml").write_text("context: {}\n")
@@ -38,7 +41,12 @@ def main() -> int:
             "python -c pass": process([*python, "-c", "pass"], folder),
             "python -c 'import json'": process([*python, "-c", "import json"], folder),
             "ecm-hook, a statusline": process(hook, folder, statusline),
-            "ecm-hook, a prompt with a transcript of 130 kB": process(hook, folder, json.dumps(prompt).encode()),
+            **{
+                f"ecm-hook, a prompt with a transcript of {size}": process(
+                    hook, folder, json.dumps(prompt | {"transcript_path": str(path)}).encode()
+                )
+                for size, path in TRANSCRIPTS.items()
+            },
         }
         medians = timing.rounds(contenders, 60 if options.quick else 300)
     yardstick = "python -c 'import json'"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ecm_rules.cli import output
+from ecm_rules.tables.findings import printable
 
 
 def conformance(
@@ -23,6 +24,7 @@ def conformance(
     with output.refusals():
         policy = load_policy(project=None)
     for path in files:
+        shown = printable(path)
         try:
             for result in RUNNERS[kind](policy, path):
                 passed += result.passed or result.contested
@@ -30,9 +32,9 @@ def conformance(
                 if not result.passed:
                     word = "contested" if result.contested else "failed"
                     told = f"given {result.given}; expected {result.expected}; seen {result.seen}"
-                    print(f"{path}: {output.printable(result.name)}: {word}: {told}")
+                    print(f"{shown}: {printable(result.name)}: {word}: {told}")
         except (OSError, ValueError, RecursionError) as error:
-            output.say(f"{path}: {error}")
+            output.say(f"{shown}: {getattr(error, 'strerror', None) or error}")
             raise typer.Exit(output.UNREADABLE) from None
     print(f"{passed} passed, {failed} failed")
     if failed or not passed:

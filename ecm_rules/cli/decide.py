@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ecm_rules.cli import output
+from ecm_rules.tables.findings import printable
 
 
 def decide(
@@ -31,7 +32,7 @@ def decide(
         output.say(f"--signals: {snapshot.reason}")
         raise typer.Exit(output.UNREADABLE)
     read = {field["path"][0] for field in loaded.program["fields"] if "path" in field}
-    if unread := [output.printable(key) for key in snapshot if key not in read]:
+    if unread := [printable(key) for key in snapshot if key not in read]:
         output.say(f"not read: {', '.join(unread)[:200]}; read are: {', '.join(sorted(read))}")
     verdict = loaded.decide(snapshot, program.role_of(subagent))
     for fault in verdict.degraded:

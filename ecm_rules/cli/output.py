@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from ecm_rules.kernel import files
-from ecm_rules.tables.findings import EcmError
+from ecm_rules.tables.findings import EcmError, printable
 
 FINDINGS = 1
 UNREADABLE = 2
@@ -119,8 +119,3 @@ def number(count: float | None) -> str:
 
 def percent(share: float) -> str:
     return f"{share * 100:g}%"
-
-
-def printable(text: str) -> str:
-    """Text of somebody else's, safe to show: controls and what reorders a line become code points."""
-    return "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text)

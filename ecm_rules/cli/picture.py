@@ -12,6 +12,7 @@ from ecm_rules.cli import output
 from ecm_rules.engine import program
 from ecm_rules.engine.policy import Policy
 from ecm_rules.kernel.sessions import Session
+from ecm_rules.tables.findings import printable
 from ecm_rules.tables.models import Declared, Step
 
 _WIDTH = 60
@@ -40,7 +41,7 @@ def _heading(console: Console, session: Session) -> None:
         facts.append(f"decided for a {session.verdict.role}")
     elif session.meter["session_id"]:
         facts.append(f"session {session.meter['session_id']}")
-    console.print(Text(output.printable(" · ".join(facts)), "dim"))
+    console.print(Text(printable(" · ".join(facts)), "dim"))
 
 
 def _gauge(console: Console, meter: dict[str, Any], zones: Mapping[str, float]) -> None:
@@ -65,7 +66,7 @@ def _gauge(console: Console, meter: dict[str, Any], zones: Mapping[str, float]) 
             bar.append(f"  {utilization:.1%} ", "bold").append(meter["zone"], _ZONE_STYLES.get(meter["zone"], ""))
         )
     console.print(ruler)
-    used, window, basis = meter["used_tokens_est"], meter["window_tokens"], output.printable(meter["basis"])
+    used, window, basis = meter["used_tokens_est"], meter["window_tokens"], printable(meter["basis"])
     tokens = "" if used is None else f"{used:,} of {window:,} tokens, from the " if window else f"{used:,} tokens, "
     console.print(Text(f"  {tokens}{basis}", "dim"))
     if utilization is None and not window:

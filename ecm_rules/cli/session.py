@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ecm_rules.cli import output
+from ecm_rules.tables.findings import printable
 
 _MOST = 10**12
 
@@ -41,7 +42,7 @@ def run(
         session = measure(policy, transcript, window=window_tokens, budget=budget_tokens)
     except (OSError, NoSession) as error:
         reason = (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-        output.say(f"{output.printable(transcript)}: {reason}")
+        output.say(f"{printable(transcript)}: {reason}")
         raise typer.Exit(output.UNREADABLE) from None
     if as_json:
         output.document(

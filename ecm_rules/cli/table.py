@@ -10,6 +10,7 @@ import attrs
 import typer
 
 from ecm_rules.cli import output
+from ecm_rules.tables.findings import render
 
 
 class Format(enum.StrEnum):
@@ -37,16 +38,16 @@ def table(
 
     with output.refusals(project):
         loaded = load_table(name, project=project)
-    for note in loaded.table.notes:
-        output.say(f"{note.file}:{note.line}:{note.column}: {note.severity} {note.code}: {note.message}; {note.help}")
+    if loaded.table.notes:
+        output.say(render(loaded.table.notes))
     if form is Format.json:
         output.document(_data(loaded))
         return
     sections = [_rows(loaded), *_zones(loaded), _operations(loaded.table), _steps(loaded.table)]
     if loaded.table.pins:
         sections.append(_pins(loaded.table.pins))
-    render: Callable[[Section], str] = markdown if form is Format.markdown else text
-    print("\n\n".join(render(section) for section in sections))
+    written: Callable[[Section], str] = markdown if form is Format.markdown else text
+    print("\n\n".join(written(section) for section in sections))
 
 
 def _rows(loaded: Any) -> Section:

@@ -41,8 +41,8 @@ def state_path(project: str, relative: str) -> str:
 
 def session_name(session: str) -> str:
     """A session id as a part of a file name: itself where it is harmless, else a hash of it."""
-    harmless = session.isascii() and 0 < len(session) <= 128 and session.replace("_", "").replace("-", "").isalnum()
-    if harmless:
+    letters = session.replace("_", "").replace("-", "")
+    if session.isascii() and 0 < len(session) <= 128 and (letters.isalnum() or not letters):
         return session
     from hashlib import sha256
 

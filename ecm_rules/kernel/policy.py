@@ -53,5 +53,5 @@ def evaluate(
     try:
         audit.record(project, paths, told, session, meter.now())
     except (OSError, ValueError) as error:
-        complaints.append(f"not logged: {error}")
+        complaints.append(f"not logged: {getattr(error, 'strerror', None) or error}")
     return Answer(told, tuple(complaints))

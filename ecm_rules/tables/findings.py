@@ -141,6 +141,11 @@ def escape(text: str) -> str:
     return "".join(c if 32 <= ord(c) < 127 else f"\\u{{{ord(c):04X}}}" for c in text)
 
 
+def printable(text: str) -> str:
+    """Text of somebody else's, safe to show: controls and what reorders a line become code points."""
+    return "".join(c if c.isprintable() else f"\\u{{{ord(c):04X}}}" for c in text)
+
+
 def clip(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 1] + "…"
 
@@ -151,7 +156,8 @@ def render(findings: Iterable[Finding]) -> str:
 
 
 def _render(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}:{finding.column}" if finding.line else finding.file
+    file = printable(finding.file)
+    place = f"{file}:{finding.line}:{finding.column}" if finding.line else file
     lines = [f"{place}: {finding.severity} {finding.code}: {finding.message}"]
     if finding.excerpt:
         # A long line is shown around the place; what cannot be printed becomes one mark each, so that the caret fits.

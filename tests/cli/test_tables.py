@@ -179,6 +179,14 @@ def test_files_that_hold_no_vectors_exit_2(text: str, tmp_path: pathlib.Path) ->
     assert run("conformance", "weather", str(path)).returncode == 2
 
 
+@pytest.mark.parametrize("command", [["table"], ["decide", "--signals", "{}"], ["conformance", "policy"], ["run"]])
+def test_a_name_cannot_steer_a_terminal(command: list[str]) -> None:
+    done = run(*command, "no\x1b[31m\u202esuch")
+    assert done.returncode == 2
+    assert "\\u{001B}[31m" in done.stderr
+    assert not {"\x1b", "\u202e"} & set(done.stdout + done.stderr)
+
+
 def test_version_and_help() -> None:
     from ecm_rules import __version__
 

@@ -193,4 +193,5 @@ def test_any_session_id_becomes_a_harmless_name(session: str) -> None:
 @pytest.mark.parametrize("session", ["", "../../x", "a\0b", "a" * 300, "CON ", "é", "\ud800", "."])
 def test_hostile_session_ids_are_hashed(session: str) -> None:
     assert files.session_name(session).startswith("h-")
+    assert [files.session_name(s) for s in ("-", "__", "a" * 128)] == ["-", "__", "a" * 128]
     assert files.session_name("4be76715-2ae1-4e9c-8952-9d75579ca13e") == "4be76715-2ae1-4e9c-8952-9d75579ca13e"

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import attrs
 
 from ecm_rules.engine import program
-from ecm_rules.engine.compile import Program
+from ecm_rules.engine.compile import Program, fields_of
 from ecm_rules.engine.verdict import Verdict, outcomes
 from ecm_rules.tables.domains import LARGEST, NUMERIC
 
@@ -302,7 +302,7 @@ class _Code:
 
     def library(self, expression: list[Any]) -> _Value:
         """What the interpreter evaluates, over a dict of the fields that the expression reads."""
-        needed = list(dict.fromkeys(_fields_of(expression)))
+        needed = list(dict.fromkeys(fields_of(expression)))
         typed = ast.Dict([_constant(name) for name in needed], [self.variables[name] for name in needed])
         call = _expression("express(EXPRESSION, TYPED)", EXPRESSION=_data(expression), TYPED=typed)
         return _Value(call, "unknown", True)
@@ -320,7 +320,7 @@ class _Code:
             body = self.fetch(declared, variable, read)
             checked, nullable = True, True
         else:
-            body = [statement for needed in _fields_of(declared["from"]) for statement in self.load(needed, read)]
+            body = [statement for needed in fields_of(declared["from"]) for statement in self.load(needed, read)]
             value = self.computed(declared["from"])
             if value.is_a(declared) and name not in self.absent:
                 return [*body, *self.inline(name, declared, value)]
@@ -418,12 +418,3 @@ def _data(value: Any) -> ast.expr:
 def _type_of(value: Any) -> str:
     kinds = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string"}
     return kinds[type(value)]
-
-
-def _fields_of(expression: list[Any]) -> list[str]:
-    """The fields that an expression reads."""
-    if expression[0] == "field":
-        return [expression[1]]
-    if expression[0] in ("search", "literal"):
-        return list(expression[2]) if expression[0] == "search" else []
-    return [name for part in expression[1:] for name in _fields_of(part)]

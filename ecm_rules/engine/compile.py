@@ -36,3 +36,12 @@ def compile_table(table: Table) -> Program:
         "limits": dict(table.limits),
     }
     return {**built, "digest": program.digest(built)}
+
+
+def fields_of(expression: list[Any]) -> list[str]:
+    """The fields that an expression of a program reads."""
+    if expression[0] == "field":
+        return [expression[1]]
+    if expression[0] in ("search", "literal"):
+        return list(expression[2]) if expression[0] == "search" else []
+    return [name for part in expression[1:] for name in fields_of(part)]

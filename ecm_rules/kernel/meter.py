@@ -6,12 +6,12 @@ Part of the runtime ring.
 import json
 import time
 
+from ecm_rules.engine import zones
 from ecm_rules.engine.program import Unreadable, kind
 from ecm_rules.kernel import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 _BOM = b"\xef\xbb\xbf"
@@ -49,17 +49,6 @@ def parse(data: bytes, limit: int = files.MAX_BYTES) -> "dict[str, Any] | Unread
     if found.__class__ is not dict:
         return Unreadable(f"found {kind(found)}, expected one JSON object")
     return found
-
-
-def zone(zones: "Mapping[str, float]", utilization: "float | None") -> str:
-    """The zone of a utilization (0 to 1, None unknown): thresholds are inclusive below."""
-    if utilization is None:
-        return "unknown"
-    name, at = "green", -1.0
-    for candidate, threshold in zones.items():
-        if at < threshold <= utilization:
-            name, at = candidate, threshold
-    return name
 
 
 def compose(
@@ -101,7 +90,7 @@ def compose(
         "utilization": utilization,
         "estimate_source": source,
         "basis": basis,
-        "zone": zone(program["zones"], utilization),
+        "zone": zones.zone(program["zones"], utilization),
         "tool_result_share_est": None if share is None else round(share, 6),
         "compaction_count": compactions,
         "budget": {"ceiling_tokens": ceiling, "spent_tokens_est": spent},

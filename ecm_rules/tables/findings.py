@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import attrs
 
+# An error fails a check, a warning fails a strict one, a note fails none.
 ERROR = "error"
+WARNING = "warning"
 NOTE = "note"
 
 # One line a code: docs/findings.md is kept equal to this by a test.
@@ -41,6 +45,21 @@ CODES = {
     "ECM402": "zone thresholds that are out of order or too close",
     "ECM403": "a project defines a pin that is there already",
     "ECM501": "what a policy embeds differs from the shipped vocabulary, which holds",
+    "ECM601": "signals that no row holds for",
+    "ECM602": "a row whose tests contradict each other",
+    "ECM603": "a row that the rows before it cover",
+    "ECM604": "a row without which the table decides the same",
+    "ECM605": "a test that changes nothing",
+    "ECM606": "rows whose order decides",
+    "ECM607": "a threshold that repeats a limit instead of referring to it",
+    "ECM608": "a worse signal that leads to a milder operation",
+    "ECM609": "an operation that no row leads to, in either role",
+    "ECM610": "an analysis that was not finished",
+    "ECM611": "an invariant that does not hold",
+    "ECM612": "an invariant whose assumption nothing can meet",
+    "ECM701": "a step that loses content before `externalize` is done",
+    "ECM702": "a step without what must follow it",
+    "ECM703": "a subagent that reaches an operation that starts a successor",
 }
 
 
@@ -51,6 +70,25 @@ class Span:
     line: int
     column: int
     end_column: int
+
+
+@attrs.frozen
+class Witness:
+    """A snapshot that shows what a finding says, as JSON, and the role in which it does."""
+
+    snapshot: Mapping[str, Any]
+    role: str
+
+    def __str__(self) -> str:
+        return json.dumps(self.snapshot) + ("" if self.role == "orchestrator" else f" as a {self.role}")
+
+
+@attrs.frozen
+class Fix:
+    """A repair that is certain: `text` in the place of what stands at `span`."""
+
+    span: Span
+    text: str
 
 
 @attrs.frozen
@@ -66,6 +104,13 @@ class Finding:
     severity: str = ERROR
     end_column: int = 0
     excerpt: str = ""
+    witness: Witness | None = None
+    fix: Fix | None = None
+
+    @property
+    def docs(self) -> str:
+        """The page about its code."""
+        return f"docs/findings/{self.code}.md"
 
 
 class EcmError(ValueError):
@@ -93,9 +138,19 @@ class Source:
     def _split(self) -> list[str]:
         return self.text.split("\n")
 
-    def finding(self, code: str, span: Span, message: str, help: str = "", severity: str = ERROR) -> Finding:
+    def finding(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        help: str = "",
+        severity: str = ERROR,
+        witness: Witness | None = None,
+        fix: Fix | None = None,
+    ) -> Finding:
         excerpt = self.lines[span.line - 1].rstrip("\r") if 0 < span.line <= len(self.lines) else ""
-        return Finding(code, self.file, span.line, span.column, message, help, severity, span.end_column, excerpt)
+        place = span.line, span.column
+        return Finding(code, self.file, *place, message, help, severity, span.end_column, excerpt, witness, fix)
 
 
 def in_order(findings: Iterable[Finding], first: str = "") -> list[Finding]:
@@ -172,4 +227,7 @@ def _render(finding: Finding) -> str:
         lines.append(f"  {' ' * len(number)} | {' ' * (finding.column - 1 - start)}{'^' * width}")
     if finding.help:
         lines.append(f"  help: {finding.help}")
+    if finding.witness:
+        lines.append(f"  witness: {finding.witness}")
+    lines.append(f"  docs: {finding.docs}")
     return "\n".join(lines)

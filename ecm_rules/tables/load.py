@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.tables import embedded, operations, places, reader, rows, schemas, vocabulary
+from ecm_rules.tables import embedded, invariants, operations, places, reader, rows, schemas, vocabulary
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
-from ecm_rules.tables.models import Pin, Row, Table, Vocabulary
+from ecm_rules.tables.models import Invariant, Pin, Row, Table, Vocabulary
 from ecm_rules.tables.project import Project
 from ecm_rules.tables.reader import Node
 
@@ -77,12 +77,17 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
     source, root, words, plain = document.source, shape.root, setting.vocabulary, setting.document
     findings = document.findings + shape.findings + setting.findings
     read: tuple[Row, ...] = ()
+    promised: tuple[Invariant, ...] = ()
     remap: dict[str, dict[str, str]] = {}
     # Where the words themselves are at fault, the rows are not blamed for using them.
     if root is not None and words is not None:
         context = rows.Context(source, words.declared(), [o.name for o in words.operations], plain, findings)
         if listed := root.get("rules"):
             read = rows.read_rows(context, listed)
+        promised = invariants.read_invariants(context, root, read)
+        if setting.project.extra is not None and setting.project.extra_source is not None:
+            theirs = attrs.evolve(context, source=setting.project.extra_source)
+            promised += invariants.read_invariants(theirs, setting.project.extra, read)
         remap = _remap(source, root, words, findings)
     findings = in_order(findings, first=path)
     if root is None or words is None or plain is None or any(f.severity == ERROR for f in findings):
@@ -90,8 +95,11 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
     project = setting.project
     return Table(
         version=str(plain.get("ecm_version", plain.get("schema_version"))),
+        source=source,
+        span=root.keys["rules"],
         vocabulary=words,
         rows=read,
+        invariants=promised,
         remap=remap,
         zones=plain.get("zones", {}),
         limits=plain.get("limits", {}),
@@ -126,9 +134,10 @@ def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:
     findings: list[Finding] = []
     words = None
     if shape.root is not None and not shape.broken & {"fields", "signals", "steps", "operations"}:
-        fields, signals = vocabulary.read_declared(source, shape.root, findings)
+        limits = [name for name, _, _ in shape.root.entries("limits")]
+        fields, signals = vocabulary.read_declared(source, shape.root, limits, findings)
         steps, listed = operations.read_operations(source, shape.root, findings)
-        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, listed)
+        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, listed, source)
     plain = shape.root.plain() if shape.root is not None and "limits" not in shape.broken else None
     return _Setting(words, plain, Project(), (), findings)
 
@@ -168,12 +177,13 @@ def _shipped_pins() -> tuple[Pin, ...]:
 def _shipped_vocabulary() -> Vocabulary:
     findings: list[Finding] = []
     source, root = _shipped(SIGNALS)
-    fields, signals = vocabulary.read_declared(source, root, findings)
+    limits = schemas.schema("context-policy")["limits"]["schema"]
+    fields, signals = vocabulary.read_declared(source, root, limits, findings)
     source, operations_root = _shipped(OPERATIONS)
     steps, listed = operations.read_operations(source, operations_root, findings)
     if findings:
         raise EcmError(in_order(findings))
-    return Vocabulary(_snapshot(root), fields, signals, steps, listed)
+    return Vocabulary(_snapshot(root), fields, signals, steps, listed, source)
 
 
 def _snapshot(root: Node) -> str:

@@ -7,18 +7,22 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.tables.findings import Finding, Span
+from ecm_rules.tables.findings import Finding, Source, Span
 
 Constant = bool | int | float | str | tuple[int | float | str, ...]
 
 
 @attrs.frozen
 class Declared:
-    """A field or a signal. `spec` is the program's form of it."""
+    """A field or a signal. `spec` is the program's form of it; the rest is what is known of it beside."""
 
     name: str
     spec: Mapping[str, Any]
     why: str = ""
+    worse: str | tuple[str, ...] = ""
+    """Which way it gets worse: `more`, `less`, or an enum's values from mild to bad. Empty: neither."""
+    limit: str = ""
+    """The limit that rows compare it with."""
 
     @property
     def type(self) -> str:
@@ -27,12 +31,15 @@ class Declared:
 
 @attrs.frozen
 class Test:
-    """One conjunct: `signal operator constant`. `ref` is the expression that the constant was folded from."""
+    """One conjunct: `signal operator constant`, the places of its key and of its value. `ref` is the expression that
+    the constant was folded from.
+    """
 
     signal: str
     operator: str
     constant: Constant
     span: Span
+    value_span: Span
     ref: str = ""
 
     __test__ = False  # not a test case of pytest's
@@ -46,6 +53,20 @@ class Row:
     tests: tuple[Test, ...]
     operation: str
     span: Span
+    """The place of its id."""
+    operation_span: Span
+    why: str = ""
+
+
+@attrs.frozen
+class Invariant:
+    """What a table promises: wherever every test of `assume` holds, every test of `asserts` holds of the outcome."""
+
+    id: str
+    assume: tuple[Test, ...]
+    asserts: tuple[Test, ...]
+    source: Source
+    span: Span
     why: str = ""
 
 
@@ -56,6 +77,10 @@ class Step:
     lossy: bool = False
     degrades_to: str = ""
     why: str = ""
+    followed_by: tuple[str, ...] = ()
+    """Steps that must come later in every operation that has this one."""
+    successor: bool = False
+    """Whether it prepares a session that succeeds this one."""
 
 
 @attrs.frozen
@@ -65,7 +90,11 @@ class Operation:
     name: str
     listed: tuple[str, ...]
     steps: tuple[str, ...]
+    span: Span
+    """The place of its name."""
     why: str = ""
+    severity: int | None = None
+    """Its place in the order from mild to severe; None where it has none."""
 
 
 @attrs.frozen
@@ -77,6 +106,8 @@ class Vocabulary:
     signals: tuple[Declared, ...]
     steps: tuple[Step, ...]
     operations: tuple[Operation, ...]
+    source: Source
+    """The file of the operations."""
 
     def declared(self) -> dict[str, Declared]:
         return {d.name: d for d in (*self.fields, *self.signals)}
@@ -98,8 +129,12 @@ class Table:
     """A decision table with its project's layer applied: all that `engine.compile` needs, and where it stands."""
 
     version: str
+    source: Source
+    span: Span
+    """The place of the key `rules`."""
     vocabulary: Vocabulary
     rows: tuple[Row, ...]
+    invariants: tuple[Invariant, ...]
     remap: Mapping[str, Mapping[str, str]]
     zones: Mapping[str, float]
     limits: Mapping[str, int | float]

@@ -17,8 +17,14 @@ def read_operations(
     steps = {}
     for name, node, _ in root.entries("steps"):
         given = node.plain()
-        lossy, degrades_to = given.get("lossy", False), given.get("degrades_to", "")
-        steps[name] = Step(name, given["surface"], lossy, degrades_to, given.get("why", ""))
+        followed_by = tuple(given.pop("followed_by", ()))
+        steps[name] = Step(name, followed_by=followed_by, **given)
+    for _, node, _ in root.entries("steps"):
+        following = node.get("followed_by")
+        for item in following.value if following is not None else ():
+            if item.value not in steps:
+                message = f"found the unknown step {shown(item.value)}"
+                findings.append(source.finding("ECM307", item.span, message, suggest(item.value, steps)))
     expansion = _Expansion(source, root, steps, findings)
     operations = []
     for name, node, place in root.entries("operations"):
@@ -26,7 +32,17 @@ def read_operations(
             message = f"found the operation `{name}`, which is a step already"
             findings.append(source.finding("ECM206", place, message, "rename it"))
         listed = tuple(item.value for item in expansion.listed[name])
-        operations.append(Operation(name, listed, expansion.of(name), node.text("why")))
+        severity = node.get("severity")
+        operations.append(
+            Operation(
+                name,
+                listed,
+                expansion.of(name),
+                place,
+                node.text("why"),
+                severity.value if severity is not None else None,
+            )
+        )
     return tuple(steps.values()), tuple(operations)
 
 

@@ -39,24 +39,33 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
     places: dict[str, Span] = {}
     for index, item in enumerate(node.value):
         name, when = item.text("id"), item.get("when")
-        _identify(context, name, item, places)
+        identify(context, "row", item, places)
         _lead(context, item.get("operation"))
-        tests: list[Test | None] = []
+        tests: tuple[Test, ...] = ()
         if when is not None:
             if not when.keys and when.whole and index < len(node.value) - 1:
                 message = f"found the catch-all `{name}` before other rows, which it hides"
                 context.report("ECM308", when.span, message, "move it to the end")
-            tests = [_test(context, key, when.keys[key], value) for key, value in when.value.items()]
-        rows.append(Row(name, tuple(t for t in tests if t), item.text("operation"), item.span, item.text("why")))
+            tests = read_tests(context, when)
+        places_of = [node.span if node is not None else item.span for node in (item.get("id"), item.get("operation"))]
+        rows.append(Row(name, tests, item.text("operation"), *places_of, item.text("why")))
     return tuple(rows)
 
 
-def _identify(context: Context, name: str, item: Node, places: dict[str, Span]) -> None:
+def read_tests(context: Context, node: Node) -> tuple[Test, ...]:
+    """The tests of a conjunction; what is wrong with one goes into the context's findings."""
+    tests = [_test(context, key, node.keys[key], value) for key, value in node.value.items()]
+    return tuple(test for test in tests if test)
+
+
+def identify(context: Context, what: str, item: Node, places: dict[str, Span]) -> None:
+    """Note the place of an item's id; one that is there already is found."""
     node = item.get("id")
     if node is None:
         return
+    name = node.value
     if name in places:
-        message = f"found the row `{name}` twice, first at line {places[name].line}"
+        message = f"found the {what} `{name}` twice, first at line {places[name].line}"
         context.report("ECM206", node.span, message, "rename one of the two")
     places.setdefault(name, node.span)
 
@@ -87,7 +96,7 @@ def _test(context: Context, key: str, place: Span, value: Node) -> Test | None:
         return None
     place_of = value.value["ref"] if ref else value
     checked = _constant(context, signal, operator, constant, place_of, code)
-    return None if checked is None else Test(signal.name, operator, checked, place, ref)
+    return None if checked is None else Test(signal.name, operator, checked, place, value.span, ref)
 
 
 def _split(declared: dict[str, Declared], key: str) -> tuple[Declared | None, str]:

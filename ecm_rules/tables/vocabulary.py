@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ecm_rules.tables import domains, expressions
@@ -11,17 +12,21 @@ from ecm_rules.tables.models import Declared
 from ecm_rules.tables.reader import Node
 
 _BOUNDS = ("min", "max", "above", "below")
+_WORSE = ("more", "less")
 
 
 def read_declared(
-    source: Source, root: Node, findings: list[Finding]
+    source: Source, root: Node, limits: Iterable[str], findings: list[Finding]
 ) -> tuple[tuple[Declared, ...], tuple[Declared, ...]]:
-    """(fields, signals) of a document that its schema accepted."""
+    """(fields, signals) of a document that its schema accepted; `limits` are those that a table with them may have."""
+    limits = list(limits)
     fields = []
     for name, node, _ in root.entries("fields"):
         spec = _spec(source, name, node, findings)
         _locate(source, node.value["path"], spec, findings)
-        fields.append(Declared(name, spec, node.text("why")))
+        if zone_of := node.get("zone_of"):
+            _zone_of(source, zone_of, spec, findings)
+        fields.append(_declared(source, name, node, spec, limits, findings))
     types = {field.name: field.type for field in fields}
     signals = []
     for name, node, place in root.entries("signals"):
@@ -35,8 +40,40 @@ def read_declared(
         except expressions.Invalid as invalid:
             help = suggest(invalid.name, types) if invalid.name else ""
             findings.append(source.finding("ECM309", origin.span, invalid.message, help))
-        signals.append(Declared(name, spec, node.text("why")))
+        signals.append(_declared(source, name, node, spec, limits, findings))
     return tuple(fields), tuple(signals)
+
+
+def _declared(
+    source: Source, name: str, node: Node, spec: dict[str, Any], limits: list[str], findings: list[Finding]
+) -> Declared:
+    worse, limit = node.get("worse"), node.text("limit")
+    way: str | tuple[str, ...] = ""
+    if worse is not None:
+        way = tuple(worse.plain()) if isinstance(worse.value, list) else worse.value
+        known = spec.get("values", [])
+        if spec["type"] == "enum":
+            fits, expected = isinstance(way, tuple) and set(way) <= set(known), "a list of its values, from mild to bad"
+            fits = fits and len(set(way)) == len(way)
+        else:
+            fits, expected = way in _WORSE and spec["type"] != "string", "`more` or `less`, of a number or a boolean"
+        if not fits:
+            findings.append(source.finding("ECM203", worse.span, f"found {shown(worse.plain())}, expected {expected}"))
+    if limit and limit not in limits:
+        message = f"found the unknown limit {shown(limit)}"
+        findings.append(source.finding("ECM204", node.value["limit"].span, message, suggest(limit, limits)))
+    return Declared(name, spec, node.text("why"), way, limit)
+
+
+def _zone_of(source: Source, node: Node, spec: dict[str, Any], findings: list[Finding]) -> None:
+    try:
+        keys = expressions.path(node.value)
+    except expressions.Invalid:
+        keys = None
+    if not keys or spec["type"] != "enum":
+        message = f"found {shown(node.value)}, expected the plain path of the share that this enum is the zone of"
+        findings.append(source.finding("ECM203", node.span, message))
+    spec["zone_of"] = keys
 
 
 def _spec(source: Source, name: str, node: Node, findings: list[Finding]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ RING = [
     "ecm_rules.tables.domains",
     "ecm_rules.tables.places",
     "ecm_rules.engine.program",
+    "ecm_rules.engine.zones",
     "ecm_rules.kernel.audit",
     "ecm_rules.kernel.files",
     "ecm_rules.kernel.meter",

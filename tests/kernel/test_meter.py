@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ecm_rules import Policy
+from ecm_rules.engine import zones
 from ecm_rules.engine.program import Unreadable
 from ecm_rules.kernel import meter
 
@@ -99,7 +100,7 @@ def test_no_bytes_make_it_raise(data: bytes) -> None:
     ],
 )
 def test_zones_are_inclusive_below(policy: Policy, utilization: float | None, zone: str) -> None:
-    assert meter.zone(policy.program["zones"], utilization) == zone
+    assert zones.zone(policy.program["zones"], utilization) == zone
 
 
 def test_more_than_the_window_holds_is_unknown_never_critical(policy: Policy) -> None:

@@ -262,7 +262,7 @@ def test_a_caret_stands_under_the_offending_text(tmp_path: pathlib.Path) -> None
     path.write_text(row("zone: orange"))
     with pytest.raises(EcmError) as caught:
         load_table(str(path), project=None)
-    place, line, caret, _ = str(caught.value).split("\n")
+    place, line, caret, *_ = str(caught.value).split("\n")
     assert place.startswith(f"{path}:5:27: error ECM304: found `orange` for `zone`, expected one of green,")
     assert line[caret.index("^") : caret.rindex("^") + 1] == "orange"
 

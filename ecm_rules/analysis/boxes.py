@@ -1,0 +1,132 @@
+"""Box subtraction, the one algorithm behind gaps, shadows, differences and coverage.
+
+A *box* is a set of cells for each dimension, as bit masks: `(0b011, 0b1, …)`. A *row* is a box of which only the sides
+that constrain something are written: `(index, ((dimension, mask), …))`. What rows leave of a box is found by taking
+out the row that covers most of it and splitting what is left, one piece a dimension in which they differ. That a row
+with a single differing side leaves a single piece makes it the unit propagation of a solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+Box = tuple[int, ...]
+Sides = tuple[tuple[int, int], ...]
+Row = tuple[int, Sides]
+
+
+class Inconclusive(Exception):
+    """The budget is spent before the question is answered."""
+
+
+@attrs.define
+class Budget:
+    """How many boxes may still be looked at."""
+
+    left: int
+
+    def spend(self) -> None:
+        if self.left <= 0:
+            raise Inconclusive
+        self.left -= 1
+
+
+def remainders(box: Box, rows: Iterable[Row], budget: Budget, used: set[int] | None = None) -> Iterator[Box]:
+    """Disjoint boxes that together are `box` without the rows. `used` collects the rows that were taken out.
+
+    Raises Inconclusive.
+    """
+    open_boxes: list[tuple[Box, list[Row]]] = [(box, list(rows))] if all(box) else []
+    while open_boxes:
+        box, known = open_boxes.pop()
+        budget.spend()
+        meeting: list[Row] = []
+        best, most = None, 0.0
+        for row in known:
+            share = _share(box, row[1])
+            if share:
+                meeting.append(row)
+                if share > most:
+                    best, most = row, share
+                    if share == 1:
+                        break
+        if best is None:
+            yield box
+            continue
+        if used is not None:
+            used.add(best[0])
+        if most < 1:
+            rest = [row for row in meeting if row is not best]
+            open_boxes.extend((piece, rest) for piece in without(box, best[1]))
+
+
+def _share(box: Box, sides: Sides) -> float:
+    """The part of the box that the sides cover: 0 where they miss it, 1 where they hold all of it."""
+    share = 1.0
+    for dimension, mask in sides:
+        side = box[dimension]
+        inside = side & mask
+        if not inside:
+            return 0.0
+        if inside != side:
+            share *= inside.bit_count() / side.bit_count()
+    return share
+
+
+def without(box: Box, sides: Sides) -> Iterator[Box]:
+    """Disjoint boxes that together are the box without what the sides hold."""
+    rest = list(box)
+    for dimension, mask in sides:
+        if outside := rest[dimension] & ~mask:
+            yield (*rest[:dimension], outside, *rest[dimension + 1 :])
+            rest[dimension] &= mask
+
+
+def within(box: Box, sides: Sides) -> Box:
+    """The part of the box that the sides hold; some mask of it is 0 where there is none."""
+    rest = list(box)
+    for dimension, mask in sides:
+        rest[dimension] &= mask
+    return tuple(rest)
+
+
+def uncovered(box: Box, rows: Iterable[Row], budget: Budget) -> Box | None:
+    """A box of what the rows leave of `box`, or None where they cover it. Raises Inconclusive."""
+    return next(remainders(box, rows, budget), None)
+
+
+def cover(box: Box, rows: Sequence[Row], budget: Budget) -> list[int] | None:
+    """Rows that together cover the box and of which each is needed, the earlier ones where there is a choice; None
+    where they do not. Raises Inconclusive.
+    """
+    used: set[int] = set()
+    if next(remainders(box, rows, budget, used), None) is not None:
+        return None
+    needed = [row for row in rows if row[0] in used]
+    for row in reversed(needed.copy()):
+        fewer = [other for other in needed if other is not row]
+        if uncovered(box, fewer, budget) is None:
+            needed = fewer
+    return [row[0] for row in needed]
+
+
+def joined(boxes: Iterable[Box]) -> list[Box]:
+    """The same set in fewer boxes: two that differ in one dimension alone become one."""
+    merged = sorted(set(boxes))
+    for dimension in range(len(merged[0]) if merged else 0) if len(merged) > 1 else ():
+        groups: dict[Box, int] = {}
+        for box in merged:
+            rest = (*box[:dimension], 0, *box[dimension + 1 :])
+            groups[rest] = groups.get(rest, 0) | box[dimension]
+        merged = [(*rest[:dimension], mask, *rest[dimension + 1 :]) for rest, mask in groups.items()]
+    return merged if len(merged) == len(set(boxes)) else joined(merged)
+
+
+def hull(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of them."""
+    masks = [0] * len(boxes[0])
+    for box in boxes:
+        masks = [mask | side for mask, side in zip(masks, box, strict=True)]
+    return tuple(masks)

@@ -1,0 +1,82 @@
+"""A decision table under analysis: its space in each role, its outcomes, and the budget of the proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from ecm_rules.analysis import boxes, words
+from ecm_rules.analysis.boxes import Box, Budget, Row
+from ecm_rules.analysis.dimensions import test_of
+from ecm_rules.analysis.space import Space
+from ecm_rules.engine import program as engine
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables.findings import Witness
+from ecm_rules.tables.models import Table
+
+# Boxes that the proofs about one table may look at; the shipped policy takes some hundreds.
+NODES = 400_000
+
+
+@attrs.frozen(eq=False)
+class Case:
+    """`spaces` has one space a role. `budget` is shared by all that is asked about the table."""
+
+    policy: Policy
+    spaces: tuple[Space, ...]
+    budget: Budget
+    outcomes: tuple[tuple[str, ...], ...]
+    """The operation of each row in each role, after the role's remap."""
+    firing: dict[tuple[str, int], Box | None] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, policy: Policy, budget: Budget | None = None) -> Case:
+        """Raises Inconclusive where the space itself is too large."""
+        asked = [
+            (test.signal, test.operator, test.constant)
+            for invariant in policy.table.invariants
+            for test in invariant.assume
+            if test.signal in policy.table.vocabulary.declared()
+        ]
+        spaces = tuple(Space.of([policy.program], role, asked) for role in engine.ROLES)
+        outcomes = tuple(
+            tuple(outcome(policy.program, n, role) for n in range(len(policy.program["rows"]))) for role in engine.ROLES
+        )
+        return cls(policy, spaces, budget or Budget(NODES), outcomes)
+
+    @property
+    def table(self) -> Table:
+        return self.policy.table
+
+    def roles(self) -> Iterator[tuple[Space, tuple[Row, ...], tuple[str, ...]]]:
+        """Each role's space, rows and outcomes."""
+        for space, outcomes in zip(self.spaces, self.outcomes, strict=True):
+            yield space, space.rows[0], outcomes
+
+    def fires(self, space: Space, index: int) -> Box | None:
+        """A box in which the row is the first to hold, or None where there is none."""
+        key = space.role, index
+        if key not in self.firing:
+            rows = space.rows[0]
+            self.firing[key] = boxes.uncovered(boxes.within(space.full, rows[index][1]), rows[:index], self.budget)
+        return self.firing[key]
+
+    def witness(self, space: Space, box: Box) -> Witness:
+        return Witness(space.snapshot(box), space.role)
+
+    def told(self, space: Space, box: Box) -> str:
+        """The box in words, with the role where both are not the same, and what was taken for free."""
+        text = words.sentence(space, box)
+        free = space.free(box)
+        return f"{text} (whatever the expression of {words.listed(free)} can give)" if free else text
+
+
+def outcome(program: dict[str, Any], index: int, role: str) -> str:
+    """The operation of a row in a role."""
+    raw = program["rows"][index]["operation"]
+    return str(program["remap"].get(role, {}).get(raw, raw))
+
+
+__all__ = ["Case", "outcome", "test_of"]

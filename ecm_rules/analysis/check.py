@@ -1,0 +1,55 @@
+"""All that can be proven about a table, as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ecm_rules.analysis import promises, redundancy, severity, shadows
+from ecm_rules.analysis.boxes import Budget, Inconclusive
+from ecm_rules.analysis.case import NODES, Case
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables.findings import ERROR, NOTE, Finding, in_order
+
+_PROOFS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    shadows.gaps,
+    shadows.dead_rows,
+    promises.repeated_limits,
+    promises.broken_invariants,
+    promises.successors_of_subagents,
+    promises.unreached_operations,
+    severity.milder_when_worse,
+    redundancy.redundant_tests,
+)
+_REMARKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (redundancy.redundant_rows, redundancy.order_sensitive_rows)
+
+
+def check(policy: Policy, nodes: int = NODES) -> list[Finding]:
+    """Every finding about a table that loads, in file order, its notes from loading among them.
+
+    nodes: how many boxes the proofs may look at; past it the answer is the finding ECM610, never an empty list.
+    """
+    table = policy.table
+    findings = [*table.notes, *promises.unsafe_operations(table.vocabulary)]
+    try:
+        case = Case.of(policy, Budget(nodes))
+        for proof in _PROOFS:
+            findings += proof(case)
+    except Inconclusive:
+        findings.append(_unfinished(policy, ERROR))
+        return in_order(findings, first=table.source.file)
+    # Remarks compare rows pair by pair; a large table is not refused for having many.
+    case.budget.left = nodes
+    try:
+        for remark in _REMARKS:
+            findings += remark(case)
+    except Inconclusive:
+        findings.append(_unfinished(policy, NOTE))
+    return in_order(findings, first=table.source.file)
+
+
+def _unfinished(policy: Policy, severity: str) -> Finding:
+    table = policy.table
+    what = "the proofs about this table" if severity == ERROR else "the notes about this table"
+    message = f"found {what} too large to finish: {len(table.rows)} rows"
+    help = "split the table, or test fewer signals together" if severity == ERROR else ""
+    return table.source.finding("ECM610", table.span, message, help, severity)

@@ -1,0 +1,167 @@
+"""What must hold of every table: the protocol's rules about operations, the table's own invariants, its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ecm_rules.analysis import boxes
+from ecm_rules.analysis.boxes import Box
+from ecm_rules.analysis.case import Case
+from ecm_rules.analysis.shadows import key, written
+from ecm_rules.analysis.space import Space
+from ecm_rules.engine import program as engine
+from ecm_rules.tables.findings import WARNING, Finding, Fix
+from ecm_rules.tables.invariants import ROLE
+from ecm_rules.tables.models import Invariant, Operation, Row, Test, Vocabulary
+
+EXTERNALIZE = "externalize"
+
+
+def unsafe_operations(words: Vocabulary) -> Iterator[Finding]:
+    """Operations that lose content before it is written down, or that leave out what must follow a step. ECM §"Pins"."""
+    known = {operation.name: operation for operation in words.operations}
+    steps = {step.name: step for step in words.steps}
+    first = known[EXTERNALIZE].steps if EXTERNALIZE in known else ()
+    for operation in words.operations:
+        for position, name in enumerate(operation.steps):
+            step = steps[name]
+            before, behind = operation.steps[:position], operation.steps[position + 1 :]
+            if step.lossy and not (first and _in_order(first, before)):
+                message = f"found `{operation.name}`, which loses content in `{name}` before `{EXTERNALIZE}` is done"
+                yield _about(words, operation, "ECM701", message, f"list `{EXTERNALIZE}` before it")
+                break
+        for position, name in enumerate(operation.steps):
+            behind = operation.steps[position + 1 :]
+            if not _in_order(steps[name].followed_by, behind):
+                wanted = ", ".join(f"`{step}`" for step in steps[name].followed_by)
+                message = f"found `{operation.name}`, in which {wanted} do not follow `{name}`"
+                yield _about(words, operation, "ECM702", message, "list them behind it, in this order")
+                break
+
+
+def successors_of_subagents(case: Case) -> Iterator[Finding]:
+    """Rows that give a subagent an operation which starts a successor. ECM §"The decision table"."""
+    steps = {step.name: step for step in case.table.vocabulary.steps}
+    spawning = {o.name for o in case.table.vocabulary.operations if any(steps[name].successor for name in o.steps)}
+    space, outcomes = case.spaces[1], case.outcomes[1]
+    for index, row in enumerate(case.table.rows):
+        if outcomes[index] in spawning and (box := case.fires(space, index)) is not None:
+            message = f"found `{outcomes[index]}` for a subagent in `{row.id}`, which starts a successor"
+            help = f"map `{row.operation}` in `subagents.operation_remap`"
+            yield case.table.source.finding(
+                "ECM703", row.operation_span, message, help, witness=case.witness(space, box)
+            )
+
+
+def unreached_operations(case: Case) -> Iterator[Finding]:
+    """Operations of the vocabulary that are the outcome of no row in any role."""
+    reached = {
+        outcomes[index]
+        for space, _, outcomes in case.roles()
+        for index in range(len(case.table.rows))
+        if case.fires(space, index) is not None
+    }
+    words = case.table.vocabulary
+    for operation in words.operations:
+        if operation.name not in reached:
+            own = words.source.file == case.table.source.file
+            message = f"found no row that leads to `{operation.name}`, in either role"
+            place = operation.span if own else case.table.span
+            yield case.table.source.finding(
+                "ECM609", place, message, "add a row, or remove the operation" if own else "", WARNING
+            )
+
+
+def repeated_limits(case: Case) -> Iterator[Finding]:
+    """Thresholds that are written out though a limit says the same, so that lowering the limit does not reach them."""
+    declared = case.table.vocabulary.declared()
+    related = any(d.limit for d in declared.values())
+    for row in case.table.rows:
+        for test in row.tests:
+            if test.ref or test.operator not in ("eq", "ne", "lt", "lte", "gt", "gte"):
+                continue
+            if isinstance(test.constant, bool) or not isinstance(test.constant, int | float):
+                continue
+            known = [declared[test.signal].limit] if related else list(case.table.limits)
+            for limit in known:
+                if limit and case.table.limits.get(limit) == test.constant:
+                    yield _repeated(case, row, test, limit)
+                    break
+
+
+def broken_invariants(case: Case) -> Iterator[Finding]:
+    """The table's own invariants that do not hold, with a witness; and those that assume what cannot be."""
+    for invariant in case.table.invariants:
+        considered = 0
+        findings: dict[str, Finding] = {}
+        for space, _, _ in case.roles():
+            box = _assumed(invariant, space)
+            if box is None:
+                continue
+            considered += 1
+            for told, where in _breaches(case, space, invariant, box):
+                message = f"found {told}, against the invariant `{invariant.id}`"
+                witness = case.witness(space, where)
+                findings.setdefault(
+                    told, invariant.source.finding("ECM611", invariant.span, message, invariant.why, witness=witness)
+                )
+        yield from findings.values()
+        if not considered:
+            message = f"found the invariant `{invariant.id}`, whose assumption nothing can meet"
+            yield invariant.source.finding(
+                "ECM612", invariant.span, message, "correct `assume`, or remove the invariant"
+            )
+
+
+def _about(words: Vocabulary, operation: Operation, code: str, message: str, help: str) -> Finding:
+    return words.source.finding(code, operation.span, message, help)
+
+
+def _in_order(wanted: tuple[str, ...], steps: tuple[str, ...]) -> bool:
+    """Whether the wanted steps are all there, one behind the other."""
+    rest = iter(steps)
+    return all(step in rest for step in wanted)
+
+
+def _repeated(case: Case, row: Row, test: Test, limit: str) -> Finding:
+    reference = f"{{ref: limits.{limit}}}"
+    text = written(case, test.value_span)
+    message = f"found `{key(case, test)}: {text}` in `{row.id}`, which repeats `limits.{limit}`"
+    help = f"write `{reference}`, so that a lower limit reaches the row"
+    return case.table.source.finding("ECM607", test.value_span, message, help, fix=Fix(test.value_span, reference))
+
+
+def _assumed(invariant: Invariant, space: Space) -> Box | None:
+    """What the invariant is about in this role; None where it is about nothing."""
+    tests = []
+    for test in invariant.assume:
+        if test.signal == ROLE and not any(ROLE in dimension.names for dimension in space.dimensions):
+            if not engine.holds(test.operator, space.role, False, test.constant):
+                return None
+        else:
+            tests.append((test.signal, test.operator, test.constant))
+    box = boxes.within(space.full, space.sides(tests))
+    return box if all(box) else None
+
+
+def _breaches(case: Case, space: Space, invariant: Invariant, box: Box) -> Iterator[tuple[str, Box]]:
+    """What is decided against the invariant, and where."""
+    rows = space.rows[0]
+    outcomes = dict(zip((s.role for s in case.spaces), case.outcomes, strict=True))[space.role]
+    for index, row in enumerate(case.table.rows):
+        decided = {"operation": outcomes[index], "raw_operation": row.operation, "rule": row.id}
+        if not _holds(invariant, decided):
+            found = boxes.uncovered(boxes.within(box, rows[index][1]), rows[:index], case.budget)
+            if found is not None:
+                yield f"`{outcomes[index]}` by `{row.id}`", found
+    nothing: dict[str, Any] = {"operation": engine.CONTINUE, "raw_operation": engine.CONTINUE, "rule": None}
+    if not _holds(invariant, nothing) and (found := boxes.uncovered(box, rows, case.budget)) is not None:
+        yield f"`{engine.CONTINUE}` by no row", found
+
+
+def _holds(invariant: Invariant, decided: dict[str, Any]) -> bool:
+    return all(
+        engine.holds(test.operator, decided[test.signal], decided[test.signal] is None, test.constant)
+        for test in invariant.asserts
+    )

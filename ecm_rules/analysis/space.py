@@ -1,0 +1,132 @@
+"""The space of everything that tables can be asked in a role, and their rows as boxes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from ecm_rules.analysis import dimensions
+from ecm_rules.analysis.boxes import Box, Row, Sides
+from ecm_rules.analysis.dimensions import NOTHING, Dimension, Member, Path, Sources, Test
+from ecm_rules.engine import program as engine
+from ecm_rules.engine.compile import Program
+from ecm_rules.engine.zones import rezone
+
+
+@attrs.frozen
+class Space:
+    """`rows[n]` are the rows of program n as boxes. A row that is impossible in this role has an empty side."""
+
+    role: str
+    sources: tuple[Sources, ...]
+    dimensions: tuple[Dimension, ...]
+    full: Box
+    rows: tuple[tuple[Row, ...], ...]
+
+    @classmethod
+    def of(cls, programs: Iterable[Program], role: str, asked: Iterable[Test] = ()) -> Space:
+        """The space of some programs together. asked: tests beside those of the rows. Raises Inconclusive."""
+        sources = tuple(Sources.of(program) for program in programs)
+        tests = dict.fromkeys(
+            [*((n, test) for n, s in enumerate(sources) for test in s.tests), *((0, t) for t in asked)]
+        )
+        found = dimensions.dimensions(sources, tests, role)
+        space = cls(role, sources, found, tuple(d.full for d in found), ())
+        rows = tuple(
+            tuple(
+                (index, space.sides((dimensions.test_of(test) for test in row["when"]), n))
+                for index, row in enumerate(source.program["rows"])
+            )
+            for n, source in enumerate(sources)
+        )
+        return attrs.evolve(space, rows=rows)
+
+    def sides(self, tests: Iterable[Test], number: int = 0) -> Sides:
+        """A conjunction of tests of program `number` as the sides of a box."""
+        found: dict[int, int] = {}
+        for test in tests:
+            place = next(n for n, dimension in enumerate(self.dimensions) if test[0] in dimension.names)
+            dimension = self.dimensions[place]
+            found[place] = found.get(place, dimension.full) & dimension.masks[number, test]
+        return tuple((place, mask) for place, mask in sorted(found.items()) if mask != self.dimensions[place].full)
+
+    def snapshot(self, box: Box, number: int = 0) -> dict[str, Any]:
+        """A snapshot inside the box, as the table of program `number` is given it: what the box does not constrain is
+        left out where it can be.
+        """
+        chosen = self._chosen(box)
+        inputs = [path for dimension in self.dimensions for path in dimension.inputs]
+        values = [value for member in chosen for value in member.values]
+        kept = [(p, v) for p, v in zip(inputs, values, strict=True) if not dimensions.is_free(p)]
+        return self.sources[number].snapshot([p for p, _ in kept], [v for _, v in kept]) or {}
+
+    def _chosen(self, box: Box) -> list[Member]:
+        chosen = []
+        for dimension, mask in zip(self.dimensions, box, strict=True):
+            members = [m for n, cell in enumerate(dimension.cells) if mask >> n & 1 for m in cell]
+            # A leaf that decides is shown; of several that decide together no more than is needed.
+            shown = mask != dimension.full and len(dimension.inputs) == 1
+            chosen.append(max(members, key=_given) if shown else min(members, key=_given))
+        return chosen
+
+    def free(self, box: Box) -> list[str]:
+        """The names of expressions that are not looked into on which the box depends."""
+        return [
+            name
+            for dimension, mask in zip(self.dimensions, box, strict=True)
+            if mask != dimension.full and any(dimensions.is_free(path) for path in dimension.inputs)
+            for name in dimension.names
+        ]
+
+    def locate(self, meter: Any) -> Box | None:
+        """The point of a meter, with the zone that each table gives to its utilization; None where the meter says
+        what none of the dimensions has.
+        """
+        values, missing = [], []
+        for source in self.sources:
+            read = engine.read(source.program, rezoned(meter, source), self.role)
+            values.append(read[0])
+            missing.append(read[1])
+        point = []
+        for dimension in self.dimensions:
+            signature = tuple(
+                engine.holds(operator, values[n][name], name in missing[n], constant)
+                for n, (name, operator, constant) in dimension.tests
+            )
+            if signature not in dimension.signatures:
+                return None
+            point.append(1 << dimension.signatures[signature])
+        return tuple(point)
+
+
+def rezoned(meter: Any, source: Sources) -> Any:
+    """The meter with the zone that the table's own thresholds give to its utilization, where it tells one."""
+    for leaf, share in source.derived.items():
+        if _at(meter, share[:-1]).__class__ is dict and share[-1] in _at(meter, share[:-1]):
+            meter = _replaced(meter, leaf, rezone(meter, source.program))
+    return meter
+
+
+def inside(point: Box, box: Box) -> bool:
+    """Whether a point lies in a box."""
+    return all(cell & mask for cell, mask in zip(point, box, strict=True))
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        value = value.get(key) if value.__class__ is dict else None
+    return value
+
+
+def _replaced(value: Any, path: Path, new: Any) -> Any:
+    if not path:
+        return new
+    outer = value if value.__class__ is dict else {}
+    return {**outer, path[0]: _replaced(outer.get(path[0]), path[1:], new)}
+
+
+def _given(member: Member) -> int:
+    """How many of its inputs a member gives; a zone that is stated unknown is not left out."""
+    return sum(2 if value is not None and value is not NOTHING else value is None for value in member.values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -20,3 +21,20 @@ def run(
         [str(BIN / script), *arguments], cwd=cwd, input=data, capture_output=True, env=environment, timeout=60
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def examples(console: str) -> list[tuple[str, list[str]]]:
+    """The arguments of each `ecm-rules` of a console block, and the lines of its output that are shown."""
+    found = re.findall(r"^\$ ecm-rules (.*)\n((?:(?!\$ ).*\n)*)", console, re.MULTILINE)
+    return [(command, shown.splitlines()) for command, shown in found]
+
+
+def unprinted(shown: list[str], output: str) -> list[str]:
+    """The shown lines that are not in the output; `…` is the rest of a line, or lines that are left out."""
+    printed = [line.rstrip() for line in output.splitlines()]
+
+    def stands(line: str) -> bool:
+        beginning, mark, _ = line.partition("…")
+        return any(p.startswith(beginning) if mark else p == line for p in printed)
+
+    return [line for line in shown if not stands(line)]

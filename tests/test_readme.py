@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.commands import run
+from tests.commands import examples, run, unprinted
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -34,16 +34,13 @@ def test_the_python_of_the_readme_gives_what_it_says(monkeypatch: pytest.MonkeyP
 
 def test_the_commands_of_the_readme_print_what_it_says() -> None:
     for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
-        for command, shown in re.findall(r"^\$ ecm-rules (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+        for command, shown in examples(block):
             done = run(*command.split(), cwd=ROOT)
             assert done.returncode == 0, (command, done.stderr)
-            printed = [line.rstrip() for line in done.stdout.split("\n")]
-            for line in shown.split("\n"):
-                beginning = line.partition("…")[0]
-                assert any(p.startswith(beginning) if "…" in line else p == line for p in printed), line
+            assert unprinted(shown, done.stdout) == []
 
 
 def test_every_link_within_the_project_leads_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "bench/README.md"]:
+    for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), ROOT / "bench/README.md"]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

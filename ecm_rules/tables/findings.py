@@ -1,4 +1,4 @@
-"""What is wrong with a file, as data; and its plain rendering. docs/findings.md."""
+"""What is wrong with a file, as data; and its plain rendering. docs/findings/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ERROR = "error"
 WARNING = "warning"
 NOTE = "note"
 
-# One line a code: docs/findings.md is kept equal to this by a test.
+# The title of each code's page in docs/findings/; a test keeps them equal and runs their examples.
 CODES = {
     "ECM100": "the file cannot be read",
     "ECM101": "the text is not well-formed YAML, UTF-8, or within the limits of size and depth",

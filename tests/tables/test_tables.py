@@ -361,10 +361,7 @@ def test_a_policy_that_leaves_a_limit_out_has_the_shipped_one(tmp_path: pathlib.
     assert loaded.rule_for({"compaction_count": 199}) == "P1"
 
 
-def test_every_code_is_documented() -> None:
-    page = (ROOT / "docs/findings.md").read_text()
-    listed = dict(re.findall(r"^### (ECM\d+)\n\n(.+)\.$", page, re.MULTILINE))
-    assert {code: text[0].lower() + text[1:] for code, text in listed.items()} == CODES
+def test_every_code_is_reported_somewhere() -> None:
     used = {
         code for path in (ROOT / "ecm_rules").rglob("*.py") for code in re.findall(r'"(ECM\d{3})"', path.read_text())
     }

@@ -1,0 +1,137 @@
+"""The pages of docs/findings/: what they tell to avoid is found, what they prefer is not, and each code has its page."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import tempfile
+
+import attrs
+import pytest
+
+from ecm_rules import EcmError, load_table
+from ecm_rules.tables.findings import CODES, ERROR, Finding
+from tests.commands import examples, run, unprinted
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "docs/findings"
+INDEX = (FOLDER / "README.md").read_text()
+# From here on a finding is about what the rows decide together, of which one mistake may well give several.
+TOGETHER = "ECM600"
+
+_PAGE = re.compile(
+    r"# (?P<code>ECM\d{3}): (?P<title>[^\n]+)\n\n(?P<summary>(?!#|```).*?)\n\n"
+    r"## Avoid\n\n```(?P<language>yaml|console)\n(?P<avoid>.*?)```\n\n"
+    r"## Prefer\n\n```(?P=language)\n(?P<prefer>.*?)```\n\n"
+    r"## Why\n\n(?P<why>(?!#|```).*)\n",
+    re.DOTALL,
+)
+_FILE = re.compile(r"# (\S+\.yaml)\n")
+
+
+@attrs.frozen
+class Page:
+    """A page's parts. `language` is the one of both examples."""
+
+    code: str
+    title: str
+    summary: str
+    language: str
+    avoid: str
+    prefer: str
+    why: str
+
+
+def read_page(path: pathlib.Path) -> Page:
+    found = _PAGE.fullmatch(path.read_text())
+    assert found, f"{path.name} is not of the form of a page"
+    return Page(**found.groupdict())
+
+
+PAGES = {path.stem: read_page(path) for path in sorted(FOLDER.glob("ECM*.md"))}
+# A page may be there before its code is.
+KNOWN = [
+    pytest.param(page, id=code, marks=() if code in CODES else pytest.mark.skip(f"{code} is not reported yet"))
+    for code, page in PAGES.items()
+]
+
+
+def keys(text: str) -> dict[str, str]:
+    """The text of each key of a mapping that begins its lines with its keys."""
+    parts = re.split(r"^(?=\w+:)", text, flags=re.MULTILINE)
+    return {part.partition(":")[0]: part for part in parts if re.match(r"\w+:", part)}
+
+
+POLICY, TABLE = (keys(block) for block in re.findall(r"```yaml\n(.*?)```", INDEX, re.DOTALL))
+
+
+def complete(example: str) -> str:
+    """An example with what it leaves out in front of it, as the index says."""
+    if _FILE.match(example):
+        return example
+    own = keys(example)
+    head = TABLE if own.keys() & {"fields", "signals", "steps"} else POLICY
+    return "".join(text for key, text in head.items() if key not in own) + example
+
+
+def findings_of(text: str) -> list[Finding]:
+    """All that is found in a completed document: a table, or the file of a project that its first line names."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = pathlib.Path(folder)
+        named = _FILE.match(text)
+        path = project / (named[1] if named else "table.yaml")
+        if path.parent != project:
+            path.parent.mkdir()
+            (project / "eidolons.yaml").write_text("context: {}\n")
+        path.write_text(text)
+        try:
+            return list(load_table("context-policy" if named else path, project=project).table.notes)
+        except EcmError as error:
+            return list(error.findings)
+
+
+def listed() -> dict[str, tuple[str, str]]:
+    """Title and severity of each code in the index."""
+    rows = re.findall(r"^\| \[(ECM\d{3})\]\((.+)\) \| (.+) \| (.+) \|$", INDEX, re.MULTILINE)
+    assert all(target == f"{code}.md" for code, target, _, _ in rows)
+    return {code: (title, severity) for code, _, title, severity in rows}
+
+
+def test_every_code_has_a_page_of_its_title() -> None:
+    assert {code: PAGES[code].title for code in CODES} == CODES
+    assert all(page.code == code for code, page in PAGES.items())
+
+
+def test_the_index_lists_every_page_in_order() -> None:
+    assert [(code, title) for code, (title, _) in listed().items()] == [(p.code, p.title) for p in PAGES.values()]
+
+
+def test_a_page_says_why_in_a_few_sentences() -> None:
+    for page in PAGES.values():
+        assert 1 <= len(re.findall(r"[.!?](?=\s|$)", page.summary)) <= 3, page.code
+        assert 2 <= len(re.findall(r"[.!?](?=\s|$)", page.why)) <= 5, page.code
+
+
+@pytest.mark.parametrize("page", KNOWN)
+def test_what_to_avoid_is_found_and_what_to_prefer_is_not(page: Page, tmp_path: pathlib.Path) -> None:
+    if page.language == "console":
+        commands_say_so(page, tmp_path)
+        return
+    found = findings_of(complete(page.avoid))
+    severities = {finding.severity for finding in found if finding.code == page.code}
+    assert severities, f"{page.code} is not among {[finding.code for finding in found]}"
+    assert severities <= set(listed()[page.code][1].split(" or "))
+    if page.code < TOGETHER:
+        assert {finding.code for finding in found} == {page.code}
+    right = findings_of(complete(page.prefer))
+    assert [f for f in right if f.code == page.code or f.severity == ERROR] == []
+
+
+def commands_say_so(page: Page, folder: pathlib.Path) -> None:
+    for example, fails in ((page.avoid, True), (page.prefer, False)):
+        commands = examples(example)
+        assert commands
+        for command, shown in commands:
+            done = run(*command.split(), cwd=folder)
+            assert (done.returncode != 0, f"error {page.code}: " in done.stderr) == (fails, fails), command
+            assert unprinted(shown, done.stdout + done.stderr) == []

@@ -18,7 +18,7 @@ Row = tuple[int, Sides]
 
 
 class Inconclusive(Exception):
-    """The budget is spent before the question is answered."""
+    """The budget is spent before the question is answered; the text says on what."""
 
 
 @attrs.define
@@ -29,7 +29,7 @@ class Budget:
 
     def spend(self) -> None:
         if self.left <= 0:
-            raise Inconclusive
+            raise Inconclusive("its rows overlap in more ways than were looked at")
         self.left -= 1
 
 

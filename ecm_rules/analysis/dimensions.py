@@ -94,7 +94,9 @@ class Sources:
             else:
                 signals.append(signal)
         derived = {tuple(f["path"]): tuple(f["zone_of"]) for f in fields if "zone_of" in f}
-        leaves = {f["name"]: (derived.get(tuple(f["path"]), tuple(f["path"])),) for f in fields}
+        leaves: dict[str, tuple[Path, ...]] = {
+            f["name"]: (derived.get(tuple(f["path"]), tuple(f["path"])),) for f in fields
+        }
         for signal in signals:
             leaves[signal["name"]] = tuple(leaf for name in fields_of(signal["from"]) for leaf in leaves[name])
         tests = dict.fromkeys(test_of(test) for row in program["rows"] for test in row["when"])
@@ -185,7 +187,7 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
     parts = [_part(source, names) for source in sources]
     pools, gaps, whole = _pools(sources, parts, inputs, tests)
     if math.prod(map(len, pools)) > _MOST_MEMBERS:
-        raise Inconclusive
+        raise Inconclusive(f"{', '.join(names)} hang together over more values than were looked at")
     cells: dict[tuple[bool, ...], list[Member]] = {}
     for values in itertools.product(*pools):
         snapshots = [source.snapshot(inputs, values) for source in sources]
@@ -236,8 +238,10 @@ def _pools(
         for field in part["fields"]:
             (leaf,) = source.leaves[field["name"]]
             specs[leaf].append(_SHARE if "zone_of" in field else field)
-    constants = set(_constants(sources, parts, tests))
-    texts = sorted(c for c in constants if isinstance(c, str)) + ["", *(f"other {n + 1}" for n in range(len(inputs)))]
+    constants = list(_constants(sources, parts, tests))
+    named = {c for c in constants if isinstance(c, str)}
+    others = (text for n in itertools.count(1) if (text := f"other {n}") not in named)
+    texts = sorted({"", *named, *itertools.islice(others, len(inputs))})
     numeric = [path for path in inputs if any(spec["type"] in NUMERIC for spec in specs[path])]
     cuts = sorted({c for c in constants if isinstance(c, int | float) and not isinstance(c, bool)})
     integers = [path for path in numeric if all(spec["type"] == "integer" for spec in specs[path])]

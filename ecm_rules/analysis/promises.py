@@ -19,7 +19,7 @@ EXTERNALIZE = "externalize"
 
 
 def unsafe_operations(words: Vocabulary) -> Iterator[Finding]:
-    """Operations that lose content before it is written down, or that leave out what must follow a step. ECM §"Pins"."""
+    """Operations that lose content before it is written down, or that leave out what must follow a step. ECM §Pins."""
     known = {operation.name: operation for operation in words.operations}
     steps = {step.name: step for step in words.steps}
     first = known[EXTERNALIZE].steps if EXTERNALIZE in known else ()

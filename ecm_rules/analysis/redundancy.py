@@ -9,7 +9,7 @@ from ecm_rules.analysis.boxes import Row
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.shadows import is_impossible, key
 from ecm_rules.analysis.words import listed
-from ecm_rules.tables.findings import NOTE, WARNING, Finding
+from ecm_rules.tables.findings import NOTE, WARNING, Finding, Fix, Span
 from ecm_rules.tables.models import Test
 
 
@@ -60,9 +60,26 @@ def order_sensitive_rows(case: Case) -> Iterator[Finding]:
 
 def _found(case: Case, test: Test, why: str, severity: str) -> Finding:
     message = f"found `{key(case, test)}`, which changes nothing: {why}"
-    return case.table.source.finding(
-        "ECM605", test.span, message, "remove the test" if severity == WARNING else "", severity
-    )
+    if severity == NOTE:
+        return case.table.source.finding("ECM605", test.span, message, severity=NOTE)
+    fix = _removal(case, test)
+    return case.table.source.finding("ECM605", test.span, message, "remove the test", WARNING, fix=fix)
+
+
+def _removal(case: Case, test: Test) -> Fix | None:
+    """The fix that takes a test out of a `{…}` on one line; None where it stands otherwise, or alone."""
+    line, start, end = test.span.line, test.span.column - 1, test.value_span.end_column - 1
+    text = case.table.source.lines[line - 1]
+    before, behind = text[:start].rstrip(), text[end:].lstrip()
+    if test.value_span.line != line or before[-1:] not in ("{", ",") or behind[:1] not in ("}", ","):
+        return None
+    if behind[0] == ",":
+        end = len(text) - len(behind[1:].lstrip())
+    elif before[-1] == ",":
+        start = len(before) - 1
+    else:
+        return None
+    return Fix(Span(line, start + 1, end + 1), "")
 
 
 def _implied(case: Case, tests: list[Test], test: Test) -> bool:

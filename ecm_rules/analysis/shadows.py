@@ -26,7 +26,9 @@ def gaps(case: Case) -> Iterator[Finding]:
     for number, (told, witness) in enumerate(regions.items()):
         more = len(regions) - _MOST_GAPS if number == _MOST_GAPS - 1 else 0
         message = f"found no row for {told}" + (f", and {more} more regions" if more > 0 else "")
-        help = "add a row, or a catch-all `when: {}` at the end; without one the operation is `continue`, and no row says so"
+        help = (
+            "add a row, or a catch-all `when: {}` at the end; as it is, the operation is `continue` and no row says so"
+        )
         yield case.table.source.finding("ECM601", case.table.span, message, help, witness=witness)
         if number == _MOST_GAPS - 1:
             return
@@ -44,7 +46,7 @@ def dead_rows(case: Case) -> Iterator[Finding]:
         for space, rows, _ in case.roles():
             box = boxes.within(space.full, rows[index][1])
             covering.update(boxes.cover(box, rows[:index], case.budget) or () if all(box) else ())
-        names = listed([case.table.rows[n].id for n in sorted(covering)], most=10)
+        names = ", ".join(f"`{case.table.rows[n].id}`" for n in sorted(covering))
         message = f"found the row `{row.id}`, which is unreachable: covered by {names}"
         yield case.table.source.finding(
             "ECM603", row.span, message, "remove it, move it up, or narrow the rows before it"

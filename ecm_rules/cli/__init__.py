@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ecm_rules.cli import conformance, decide, output, policy, session, table
+from ecm_rules.cli import check, conformance, decide, output, policy, session, table
 
 app = typer.Typer(
     name="ecm-rules",
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("run")(session.run)
 app.command("policy")(policy.policy)
 app.command("decide")(decide.decide)
+app.command("check")(check.check)
 app.command("table")(table.table)
 app.command("conformance")(conformance.conformance)
 

@@ -7,13 +7,15 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
 
 from ecm_rules.kernel import files
-from ecm_rules.tables.findings import EcmError, printable
+from ecm_rules.tables.findings import ERROR, NOTE, WARNING, EcmError, Finding, printable, render
+
+_STYLES = {ERROR: "bold red", WARNING: "bold yellow", NOTE: "bold cyan"}
 
 FINDINGS = 1
 UNREADABLE = 2
@@ -82,6 +84,22 @@ def refusals(project: str | None = None) -> Iterator[None]:
         say(str(error))
         unreadable = all(f.code == "ECM100" for f in error.findings)
         raise typer.Exit(UNREADABLE if unreadable else FINDINGS) from None
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """The findings on stdout: plain, and on a terminal with what matters in colour."""
+    if sys.stdout is None or not sys.stdout.isatty() or "NO_COLOR" in os.environ:
+        print(render(findings))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in findings:
+        text = Text(render([finding]))
+        text.highlight_regex(r"(?m)\^+$|(?<=: )(error|warning|note) ECM\d+", _STYLES[finding.severity])
+        text.highlight_regex(r"(?m)^  (help|witness|docs):", "dim")
+        console.print(text)
 
 
 def condition(signal: str, operator: str, constant: Any) -> str:

@@ -53,7 +53,7 @@ CODES = {
     "ECM606": "rows whose order decides",
     "ECM607": "a threshold that repeats a limit instead of referring to it",
     "ECM608": "a worse signal that leads to a milder operation",
-    "ECM609": "an operation that no row leads to, in either role",
+    "ECM609": "an operation that no row leads to",
     "ECM610": "an analysis that was not finished",
     "ECM611": "an invariant that does not hold",
     "ECM612": "an invariant whose assumption nothing can meet",

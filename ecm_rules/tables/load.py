@@ -33,18 +33,19 @@ class _Setting:
     findings: list[Finding]
 
 
-def load_policy(path: str | None, folder: str | None) -> Table:
-    """The context policy at `path` (None: the shipped one), with the layer of the project in `folder`, if any.
+def load_policy(path: str | None, folder: str | None, home: str | None = None) -> Table:
+    """The context policy at `path` (None: the shipped one), with the layer of the project in `folder`, if any. home: a
+    folder with `roster` and `rules` whose vocabulary is used in the place of the shipped one.
 
     Raises EcmError with every finding of the policy's own file, of the shipped vocabulary and of the project's files.
     """
     path = places.shipped(POLICY) if path is None else path
     document = reader.load(path)
     shape = schemas.validate("context-policy", document)
-    return _table(path, document, shape, _policy_setting(path, document.source, shape, folder))
+    return _table(path, document, shape, _policy_setting(path, document.source, shape, folder, home))
 
 
-def load_table(name: str, folder: str | None) -> Table:
+def load_table(name: str, folder: str | None, home: str | None = None) -> Table:
     """Any decision table: a shipped one by its stem, or one by its path. Raises EcmError as `load_policy` does."""
     path = _locate(name)
     document = reader.load(path)
@@ -52,7 +53,7 @@ def load_table(name: str, folder: str | None) -> Table:
     # A policy says which ECM it is of; a table with words of its own brings them, or says of which schema it is.
     own = root is not None and root.get("ecm_version") is None and (root.get("fields") or root.get("schema_version"))
     if not own:
-        return load_policy(path, folder)
+        return load_policy(path, folder, home)
     shape = schemas.validate("decision-table", document)
     return _table(path, document, shape, _own_setting(document.source, shape))
 
@@ -111,10 +112,17 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
     )
 
 
-def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str | None) -> _Setting:
+def home_of(path: str) -> str | None:
+    """The folder whose vocabulary a table belongs to: that of the checkout in which it stands, or None."""
+    folder, name = os.path.split(os.path.dirname(os.path.abspath(path)))
+    words = (SIGNALS, OPERATIONS, PINS, POLICY)
+    return folder if name in FOLDERS and all(os.path.isfile(os.path.join(folder, word)) for word in words) else None
+
+
+def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str | None, home: str | None) -> _Setting:
     """The shipped vocabulary, and the policy's zones and limits as the project's layer leaves them."""
     project, findings = projects.read(folder)
-    words, shipped_pins = _shipped_vocabulary(), _shipped_pins()
+    words, shipped_pins = _shipped_vocabulary(home), _shipped_pins(home)
     pins, repeated = projects.pins(project, shipped_pins)
     findings = findings + repeated
     root, plain = shape.root, None
@@ -123,7 +131,7 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
         zones, limits = root.get("zones"), root.get("limits")
         if zones is not None and limits is not None and not shape.broken & {"zones", "limits"}:
             unfit = projects.bands(source, zones.span, zones.plain(), zones)
-            plain = {**root.plain(), "limits": {**_shipped_limits(path), **limits.plain()}}
+            plain = {**root.plain(), "limits": {**_shipped_limits(path, home), **limits.plain()}}
             plain, raised = projects.lower(project, plain, check_bands=not unfit)
             findings += unfit + raised
     return _Setting(words, plain, project, pins, findings)
@@ -152,8 +160,8 @@ def _locate(name: str) -> str:
     raise EcmError([Finding("ECM100", name, 0, 0, "found no table of this name", suggest(name, known))])
 
 
-def _shipped(name: str) -> tuple[Source, Node]:
-    document = reader.load(places.shipped(name))
+def _shipped(name: str, home: str | None = None) -> tuple[Source, Node]:
+    document = reader.load(places.shipped(name) if home is None else os.path.join(home, name))
     shape = schemas.validate(name.rpartition("/")[2].removesuffix(".yaml"), document)
     findings = document.findings + shape.findings
     if shape.root is None or findings:
@@ -161,25 +169,24 @@ def _shipped(name: str) -> tuple[Source, Node]:
     return document.source, shape.root
 
 
-def _shipped_limits(path: str) -> dict[str, Any]:
+def _shipped_limits(path: str, home: str | None) -> dict[str, Any]:
     """The shipped limits, which hold where another policy says nothing; none where the policy is the shipped one."""
-    if path == places.shipped(POLICY):
+    if path == places.shipped(POLICY) or (home is not None and os.path.samefile(path, os.path.join(home, POLICY))):
         return {}
-    limits: dict[str, Any] = _shipped(POLICY)[1].value["limits"].plain()
+    limits: dict[str, Any] = _shipped(POLICY, home)[1].value["limits"].plain()
     return limits
 
 
-def _shipped_pins() -> tuple[Pin, ...]:
-    _, root = _shipped(PINS)
+def _shipped_pins(home: str | None) -> tuple[Pin, ...]:
+    _, root = _shipped(PINS, home)
     return tuple(pin for pin, _ in projects.read_pins(root, "shipped"))
 
 
-def _shipped_vocabulary() -> Vocabulary:
+def _shipped_vocabulary(home: str | None) -> Vocabulary:
     findings: list[Finding] = []
-    source, root = _shipped(SIGNALS)
-    limits = schemas.schema("context-policy")["limits"]["schema"]
-    fields, signals = vocabulary.read_declared(source, root, limits, findings)
-    source, operations_root = _shipped(OPERATIONS)
+    source, root = _shipped(SIGNALS, home)
+    fields, signals = vocabulary.read_declared(source, root, vocabulary.known_limits(), findings)
+    source, operations_root = _shipped(OPERATIONS, home)
     steps, listed = operations.read_operations(source, operations_root, findings)
     if findings:
         raise EcmError(in_order(findings))

@@ -47,8 +47,8 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
                 message = f"found the catch-all `{name}` before other rows, which it hides"
                 context.report("ECM308", when.span, message, "move it to the end")
             tests = read_tests(context, when)
-        places_of = [node.span if node is not None else item.span for node in (item.get("id"), item.get("operation"))]
-        rows.append(Row(name, tests, item.text("operation"), *places_of, item.text("why")))
+        spans = [node.span if node is not None else item.span for node in (item.get("id"), item.get("operation"))]
+        rows.append(Row(name, tests, item.text("operation"), spans[0], spans[1], item.text("why")))
     return tuple(rows)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ecm_rules.tables import domains, expressions
+from ecm_rules.tables import domains, expressions, schemas
 from ecm_rules.tables.findings import Finding, Source, Span, shown, suggest
 from ecm_rules.tables.models import Declared
 from ecm_rules.tables.reader import Node
@@ -42,6 +42,11 @@ def read_declared(
             findings.append(source.finding("ECM309", origin.span, invalid.message, help))
         signals.append(_declared(source, name, node, spec, limits, findings))
     return tuple(fields), tuple(signals)
+
+
+def known_limits() -> list[str]:
+    """The limits that a context policy may have."""
+    return list(schemas.schema("context-policy")["limits"]["schema"])
 
 
 def _declared(

@@ -34,22 +34,22 @@ def check(policy: Policy, nodes: int = NODES) -> list[Finding]:
         case = Case.of(policy, Budget(nodes))
         for proof in _PROOFS:
             findings += proof(case)
-    except Inconclusive:
-        findings.append(_unfinished(policy, ERROR))
+    except Inconclusive as reason:
+        findings.append(_unfinished(policy, reason, ERROR))
         return in_order(findings, first=table.source.file)
     # Remarks compare rows pair by pair; a large table is not refused for having many.
     case.budget.left = nodes
     try:
         for remark in _REMARKS:
             findings += remark(case)
-    except Inconclusive:
-        findings.append(_unfinished(policy, NOTE))
+    except Inconclusive as reason:
+        findings.append(_unfinished(policy, reason, NOTE))
     return in_order(findings, first=table.source.file)
 
 
-def _unfinished(policy: Policy, severity: str) -> Finding:
+def _unfinished(policy: Policy, reason: Inconclusive, severity: str) -> Finding:
     table = policy.table
-    what = "the proofs about this table" if severity == ERROR else "the notes about this table"
-    message = f"found {what} too large to finish: {len(table.rows)} rows"
-    help = "split the table, or test fewer signals together" if severity == ERROR else ""
+    what = "an analysis" if severity == ERROR else "notes about this table"
+    message = f"found {what} too large to finish: {reason}"
+    help = "split the table, or let a signal read fewer fields" if severity == ERROR else ""
     return table.source.finding("ECM610", table.span, message, help, severity)

@@ -1,0 +1,80 @@
+"""`ecm-rules check [PATH…]`: read, validate and analyse tables."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ecm_rules.cli import output
+from ecm_rules.tables.findings import ERROR, NOTE, WARNING, Finding, in_order
+
+
+class Format(enum.StrEnum):
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
+def check(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Tables, vocabularies, project files, or folders. Default: the shipped and the project's.",
+        ),
+    ] = None,
+    project: Annotated[str, typer.Option("--project", metavar="DIR", help="The project whose layer is applied.")] = ".",
+    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on warnings too.")] = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Print the notes as well; they fail nothing.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Carry out the fixes that are certain first; comments stay.")
+    ] = False,
+) -> None:
+    """Prove what can be proven about tables. Exit 0 when clean, 1 on findings, 2 where there is nothing to read."""
+    from ecm_rules.analysis.files import check_file, targets
+    from ecm_rules.analysis.repair import repair
+    from ecm_rules.cli import reports
+
+    with output.refusals(project):
+        files = targets(paths or [], project)
+    fixed = sum(repair(file, project) for file in files) if fix else 0
+    findings = in_order(finding for file in files for finding in check_file(file, project))
+    shown = [f for f in findings if notes or f.severity != NOTE]
+    match form:
+        case Format.json:
+            output.document({"files": files, "fixed": fixed, "findings": [reports.as_data(f) for f in findings]})
+        case Format.sarif:
+            output.document(reports.sarif(findings))
+        case Format.github:
+            if shown:
+                print(reports.workflow_commands(shown))
+        case Format.text:
+            if shown:
+                output.show_findings(shown)
+                print()
+            print(_summary(findings, len(files), fixed, notes))
+    raise typer.Exit(_exit(findings, strict))
+
+
+def _summary(findings: Sequence[Finding], files: int, fixed: int, notes_shown: bool) -> str:
+    counts = {severity: sum(f.severity == severity for f in findings) for severity in (ERROR, WARNING, NOTE)}
+    told = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count]
+    if not counts[ERROR] and not counts[WARNING]:
+        told.insert(0, "no findings")
+    if counts[NOTE] and not notes_shown:
+        told[-1] += " (--notes shows them)"
+    if fixed:
+        told.append(f"{fixed} fixed")
+    return f"{files} file{'' if files == 1 else 's'}: {', '.join(told)}"
+
+
+def _exit(findings: Sequence[Finding], strict: bool) -> int:
+    failing = [f for f in findings if f.severity == ERROR or (strict and f.severity == WARNING)]
+    if failing and all(f.code == "ECM100" for f in failing):
+        return output.UNREADABLE
+    return output.FINDINGS if failing else 0

@@ -1,0 +1,49 @@
+"""Files that are no decision tables: which kind one is, and what is wrong with it."""
+
+from __future__ import annotations
+
+from ecm_rules.tables import hosts, operations, schemas, vocabulary
+from ecm_rules.tables.findings import EcmError, Finding, in_order
+from ecm_rules.tables.models import Vocabulary
+from ecm_rules.tables.reader import Document
+
+# A key that only one kind has, and the kind's schema. A table has `rules` beside any of them.
+_TOLD_BY = {
+    "scenarios": "scenarios",
+    "fields": "signals",
+    "operations": "operations",
+    "hosts": "hosts",
+    "pins": "pins",
+}
+
+
+def kind_of(document: Document) -> str | None:
+    """The schema of a document, or None where it is a decision table, or nothing that is known."""
+    root = document.root
+    if root is None or not isinstance(root.value, dict) or "rules" in root.keys or "ecm_version" in root.keys:
+        return None
+    return next((schema for key, schema in _TOLD_BY.items() if key in root.keys), None)
+
+
+def read(document: Document, kind: str) -> tuple[list[Finding], Vocabulary | None]:
+    """What is wrong with a document of a kind, and the operations that it defines, if it is about these."""
+    if kind == "hosts":
+        return _refusals(document.source.file), None
+    shape = schemas.validate(kind, document)
+    findings = document.findings + shape.findings
+    words = None
+    if shape.root is not None and not findings:
+        if kind == "signals":
+            vocabulary.read_declared(document.source, shape.root, vocabulary.known_limits(), findings)
+        if kind == "operations":
+            steps, listed = operations.read_operations(document.source, shape.root, findings)
+            words = Vocabulary("", (), (), steps, listed, document.source) if not findings else None
+    return in_order(findings), words
+
+
+def _refusals(path: str) -> list[Finding]:
+    try:
+        hosts.load_hosts(path)
+    except EcmError as error:
+        return list(error.findings)
+    return []

@@ -83,7 +83,15 @@ class Sources:
     """The leaf that holds a zone, and the leaf of the share that it is the zone of."""
 
     @classmethod
-    def of(cls, program: Program) -> Sources:
+    def all_of(cls, programs: Iterable[Program]) -> tuple[Sources, ...]:
+        """Programs that are looked at together: a leaf that one of them derives is derived in all."""
+        given = list(programs)
+        fields = [field for program in given for field in program["fields"]]
+        derived = {tuple(f["path"]): tuple(f["zone_of"]) for f in fields if "zone_of" in f and "path" in f}
+        return tuple(cls.of(program, derived) for program in given)
+
+    @classmethod
+    def of(cls, program: Program, derived: dict[Path, Path]) -> Sources:
         fields = [_freed(field, "search") if "search" in field else field for field in program["fields"]]
         finite = {field["name"] for field in fields if field["type"] in ("enum", "boolean")}
         signals = []
@@ -93,7 +101,6 @@ class Sources:
                 fields.append(_freed(signal, "from"))
             else:
                 signals.append(signal)
-        derived = {tuple(f["path"]): tuple(f["zone_of"]) for f in fields if "zone_of" in f}
         leaves: dict[str, tuple[Path, ...]] = {
             f["name"]: (derived.get(tuple(f["path"]), tuple(f["path"])),) for f in fields
         }
@@ -153,7 +160,7 @@ def _put(snapshot: dict[str, Any], path: Path, value: Any) -> bool:
 
 
 def _groups(sources: tuple[Sources, ...]) -> list[list[Path]]:
-    """The inputs that hang together: read by one signal, or one inside another."""
+    """The inputs that hang together: read by one signal, or by one name of two tables, or one inside another."""
     leaves = list(dict.fromkeys(leaf for source in sources for found in source.leaves.values() for leaf in found))
     group_of = {leaf: [leaf] for leaf in leaves}
 
@@ -163,10 +170,10 @@ def _groups(sources: tuple[Sources, ...]) -> list[list[Path]]:
             for leaf in group_of[other]:
                 group_of[leaf] = group_of[one]
 
-    for source in sources:
-        for found in source.leaves.values():
-            for one, other in itertools.pairwise(found):
-                link(one, other)
+    for name in dict.fromkeys(name for source in sources for name in source.leaves):
+        read = [leaf for source in sources for leaf in source.leaves.get(name, ())]
+        for one, other in itertools.pairwise(read):
+            link(one, other)
     for one, other in itertools.combinations(leaves, 2):
         if one[: len(other)] == other or other[: len(one)] == one:
             link(one, other)
@@ -237,7 +244,7 @@ def _pools(
     for source, part in zip(sources, parts, strict=True):
         for field in part["fields"]:
             (leaf,) = source.leaves[field["name"]]
-            specs[leaf].append(_SHARE if "zone_of" in field else field)
+            specs[leaf].append(_SHARE if tuple(field["path"]) in source.derived else field)
     constants = list(_constants(sources, parts, tests))
     named = {c for c in constants if isinstance(c, str)}
     others = (text for n in itertools.count(1) if (text := f"other {n}") not in named)
@@ -285,7 +292,7 @@ def _constants(
         for declared in (*part["fields"], *part["signals"]):
             yield from (declared[key] for key in ("min", "max", "above", "below", "missing") if key in declared)
             yield from _literals(declared.get("from", ["literal", None]))
-            if "zone_of" in declared:
+            if tuple(declared.get("path", ())) in source.derived:
                 yield from (0, 1, *source.program["zones"].values())
 
 

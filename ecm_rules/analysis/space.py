@@ -28,7 +28,7 @@ class Space:
     @classmethod
     def of(cls, programs: Iterable[Program], role: str, asked: Iterable[Test] = ()) -> Space:
         """The space of some programs together. asked: tests beside those of the rows. Raises Inconclusive."""
-        sources = tuple(Sources.of(program) for program in programs)
+        sources = Sources.all_of(programs)
         tests = dict.fromkeys(
             [*((n, test) for n, s in enumerate(sources) for test in s.tests), *((0, t) for t in asked)]
         )

@@ -147,13 +147,15 @@ def _split(known: list[Any], left: int, right: int, dimension: Dimension) -> boo
 
 def _interval(values: list[Any], from_start: bool, to_end: bool, dimension: Dimension) -> str:
     gaps, first, last = dimension.gaps, values[0], values[-1]
-    if dimension.whole:  # between two integers stand integers, which can be named
-        first, last = gaps.get(first, (first - 1,))[0] + 1, gaps.get(last, (0, last + 1))[1] - 1
-    if first == last and first not in gaps and not (from_start and to_end):
+    if dimension.whole:  # between two integers stand integers, of which a single one can be named
+        least, most = gaps.get(first, (first - 1,))[0] + 1, gaps.get(last, (0, last + 1))[1] - 1
+        alone = least == most
+    else:
+        alone = first == last and first not in gaps
+    if alone:
         return f"exactly {_value(first)}"
-    open_low, open_high = first in gaps and not dimension.whole, last in gaps and not dimension.whole
-    low = "" if from_start else f"above {_value(gaps[first][0])}" if open_low else f"at least {_value(first)}"
-    high = "" if to_end else f"below {_value(gaps[last][1])}" if open_high else f"at most {_value(last)}"
+    low = "" if from_start else f"above {_value(gaps[first][0])}" if first in gaps else f"at least {_value(first)}"
+    high = "" if to_end else f"below {_value(gaps[last][1])}" if last in gaps else f"at most {_value(last)}"
     return f"{low} and {high}" if low and high else low or high
 
 

@@ -73,8 +73,8 @@ def broken_output(error: OSError) -> None:
 
 
 @contextlib.contextmanager
-def refusals(project: str | None = None) -> Iterator[None]:
-    """Findings on stderr and exit 1; 2 where there was nothing to read, or no such project."""
+def refusals(project: str | None = None, code: int = FINDINGS) -> Iterator[None]:
+    """Findings on stderr and exit `code`; 2 where there was nothing to read, or no such project."""
     if project is not None and not os.path.isdir(project):
         say(f"{printable(project)}: no such folder")
         raise typer.Exit(UNREADABLE)
@@ -83,7 +83,7 @@ def refusals(project: str | None = None) -> Iterator[None]:
     except EcmError as error:
         say(str(error))
         unreadable = all(f.code == "ECM100" for f in error.findings)
-        raise typer.Exit(UNREADABLE if unreadable else FINDINGS) from None
+        raise typer.Exit(UNREADABLE if unreadable else code) from None
 
 
 def show_findings(findings: Iterable[Finding]) -> None:

@@ -47,7 +47,7 @@ def load_policy(path: str | None, folder: str | None, home: str | None = None) -
 
 def load_table(name: str, folder: str | None, home: str | None = None) -> Table:
     """Any decision table: a shipped one by its stem, or one by its path. Raises EcmError as `load_policy` does."""
-    path = _locate(name)
+    path = locate(name)
     document = reader.load(path)
     root = document.root
     # A policy says which ECM it is of; a table with words of its own brings them, or says of which schema it is.
@@ -150,7 +150,7 @@ def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:
     return _Setting(words, plain, Project(), (), findings)
 
 
-def _locate(name: str) -> str:
+def locate(name: str) -> str:
     """The path of a table: a shipped one's by its stem, else `name` itself."""
     known = shipped_tables()
     if name in known:

@@ -1,0 +1,178 @@
+"""Where two tables lead to different operations: exact regions, as sentences, each with a witness for either side."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from ecm_rules.analysis import boxes, words
+from ecm_rules.analysis.boxes import Box, Budget, Row
+from ecm_rules.analysis.case import NODES, outcome
+from ecm_rules.analysis.space import Space, inside
+from ecm_rules.engine import program as engine
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables.findings import Witness
+
+STRICTER, LOOSER, OTHER = "stricter", "looser", "other"
+_UNORDERED = "neither"
+
+
+@attrs.frozen
+class Side:
+    """What one of the tables decides in a region: the operation after the remap, its row (None where no row holds), and
+    a snapshot with the zone that this table gives it.
+    """
+
+    operation: str
+    rule: str | None
+    witness: Witness
+
+
+@attrs.frozen
+class Region:
+    """A set of snapshots. `roles` are those in which it differs, `boxes` what it is in each."""
+
+    where: str
+    unless: tuple[str, ...]
+    """Rows of both tables that stand before, and are left out where they hold."""
+    roles: tuple[str, ...]
+    old: Side
+    new: Side
+    change: str
+    """`stricter`, `looser`, or `neither` where the operations have no order."""
+    boxes: tuple[tuple[str, tuple[Box, ...]], ...]
+
+    @property
+    def text(self) -> str:
+        """`zone amber and tool_result_share exactly 0.4: prune_tool_results → externalize (looser)`."""
+        unless = f", unless {words.listed(self.unless)} holds" if self.unless else ""
+        role = "" if len(self.roles) > 1 else f", as {'an' if self.roles[0][0] in 'aeiou' else 'a'} {self.roles[0]}"
+        return f"{self.where}{unless}{role}: {self.old.operation} → {self.new.operation} ({self.change})"
+
+
+@attrs.frozen
+class Difference:
+    """All regions in which two tables differ, in the order of the old table's rows."""
+
+    spaces: tuple[Space, ...]
+    regions: tuple[Region, ...]
+
+    def find(self, meter: Any, role: str = engine.ROLES[0]) -> Region | None:
+        """The region that a snapshot lies in; None where both tables lead to the same operation.
+
+        The zone is the one that each table gives to the meter's utilization; without one, the meter's own.
+        """
+        space = next(space for space in self.spaces if space.role == role)
+        point = space.locate(meter)
+        for region in self.regions if point is not None else ():
+            if any(inside(point, box) for name, found in region.boxes if name == role for box in found if point):
+                return region
+        return None
+
+
+def compare(old: Policy, new: Policy, nodes: int = NODES) -> Difference:
+    """Every region in which the operation of `new`, after the role's remap, is another than that of `old`.
+
+    Raises boxes.Inconclusive where more than `nodes` boxes would have to be looked at.
+    """
+    budget = Budget(nodes)
+    spaces = tuple(Space.of([old.program, new.program], role) for role in engine.ROLES)
+    found = [region for space in spaces for region in _regions(old, new, space, budget)]
+    return Difference(spaces, tuple(_merged(found)))
+
+
+def _regions(old: Policy, new: Policy, space: Space, budget: Budget) -> Iterator[Region]:
+    before, after = (_ends(policy.program, space, n) for n, policy in enumerate((old, new)))
+    same = _unchanged(before, after)
+    for one, other in itertools.product(before, after):
+        if one.operation == other.operation:
+            continue
+        both = boxes.within(boxes.within(space.full, one.sides), other.sides)
+        if not all(both):
+            continue
+        earlier = [(e.index, e.sides) for e in before[: one.index]] + [(e.index, e.sides) for e in after[: other.index]]
+        pieces = boxes.joined(boxes.remainders(both, earlier, budget))
+        if pieces:
+            standing = [e for e in before[: one.index] if same.get(e.index, len(after)) < other.index]
+            yield from _described(old, new, space, (one, other), both, pieces, standing, budget)
+
+
+@attrs.frozen
+class _End:
+    """A row in a role, or, with an index behind the last and no sides, that no row holds."""
+
+    index: int
+    sides: boxes.Sides
+    operation: str
+    rule: str | None
+
+
+def _ends(program: dict[str, Any], space: Space, number: int) -> list[_End]:
+    rows = space.rows[number]
+    found = [_End(n, sides, outcome(program, n, space.role), program["rows"][n]["id"]) for n, sides in rows]
+    return [*found, _End(len(rows), (), engine.CONTINUE, None)]
+
+
+def _unchanged(before: list[_End], after: list[_End]) -> dict[int, int]:
+    """Rows that say the same in both tables: the index in the old one to that in the new one."""
+    known = {(e.sides, e.operation): e.index for e in reversed(after[:-1])}
+    return {e.index: known[e.sides, e.operation] for e in before[:-1] if (e.sides, e.operation) in known}
+
+
+def _described(
+    old: Policy,
+    new: Policy,
+    space: Space,
+    ends: tuple[_End, _End],
+    both: Box,
+    pieces: list[Box],
+    standing: list[_End],
+    budget: Budget,
+) -> Iterator[Region]:
+    """The pieces as one region where they are a box without the unchanged rows before it; else each by itself."""
+    one, other = ends
+    meeting = [e for e in standing if all(boxes.within(both, e.sides))]
+    asked = {dimension for e in meeting for dimension, _ in e.sides}
+    whole = tuple(both[n] if n in asked else side for n, side in enumerate(boxes.hull(pieces)))
+    meeting = [e for e in meeting if all(boxes.within(whole, e.sides))]
+    covering: list[Row] = [(e.index, e.sides) for e in meeting]
+    parts: list[Row] = [(-1 - n, tuple(enumerate(piece))) for n, piece in enumerate(pieces)]
+    if boxes.uncovered(whole, [*covering, *parts], budget) is None:
+        described = [(whole, tuple(str(e.rule) for e in meeting), tuple(pieces))]
+    else:
+        described = [(piece, (), (piece,)) for piece in pieces]
+    ranks = {o.name: o.severity for policy in (new, old) for o in policy.table.vocabulary.operations}
+    for box, unless, inner in described:
+        sides = [
+            Side(end.operation, end.rule, Witness(space.snapshot(inner[0], n), space.role))
+            for n, end in enumerate(ends)
+        ]
+        change = _change(ranks.get(one.operation), ranks.get(other.operation))
+        where = words.sentence(space, box)
+        yield Region(where, unless, (space.role,), sides[0], sides[1], change, ((space.role, inner),))
+
+
+def _change(old: int | None, new: int | None) -> str:
+    if old is None or new is None or old == new:
+        return _UNORDERED
+    return STRICTER if new > old else LOOSER
+
+
+def _merged(regions: list[Region]) -> Iterator[Region]:
+    """Regions that are the same in both roles, once."""
+    merged: dict[Any, Region] = {}
+    for region in regions:
+        key = (region.where, region.old.operation, region.old.rule, region.new.operation, region.new.rule)
+        known = merged.get(key)
+        if known is None:
+            merged[key] = region
+        elif known.roles != region.roles and (not region.unless or region.unless == known.unless):
+            # A row that cannot hold in a role takes nothing away from the region there.
+            both = (*known.roles, *region.roles)
+            merged[key] = attrs.evolve(known, roles=both, boxes=known.boxes + region.boxes)
+        else:
+            merged[(*key, region.unless, region.roles)] = region
+    return iter(merged.values())

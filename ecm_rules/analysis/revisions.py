@@ -1,0 +1,78 @@
+"""A table as it was in a revision of its repository, with the vocabulary that stood beside it then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+
+import attrs
+
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables import load
+from ecm_rules.tables.findings import EcmError, Finding
+
+PREFIX = "git:"
+
+
+def load_side(name: str, beside: str | None = None) -> Policy:
+    """The table of one side of a comparison: a shipped table's name, a path, the folder of a project (the shipped
+    policy with its layer), or `git:REV`, the file `beside` as it was in that revision. Raises EcmError.
+    """
+    if name.startswith(PREFIX):
+        return _revision(name, beside)
+    if os.path.isdir(name):
+        return Policy.of(load.load_policy(None, name))
+    path = load.locate(name)
+    return Policy.of(load.load_table(path, None, load.home_of(path)))
+
+
+def _revision(name: str, beside: str | None) -> Policy:
+    revision, _, given = name.removeprefix(PREFIX).partition(":")
+    if beside is None or beside.startswith(PREFIX) or os.path.isdir(beside):
+        raise _refusal(name, "found no file to look for in the revision", "give the table's path as the other side")
+    path = os.path.realpath(load.locate(beside))
+    root = os.path.realpath(_git(name, os.path.dirname(path), "rev-parse", "--show-toplevel").strip())
+    # The path inside the repository, and the whole vocabulary where the table has one beside it.
+    wanted = given or os.path.relpath(path, root)
+    home = load.home_of(path)
+    folders = [os.path.relpath(os.path.join(home, folder), root) for folder in load.FOLDERS] if home else []
+    listed = _git(
+        name, root, "ls-tree", "-r", "-z", "--name-only", "--end-of-options", revision, "--", *folders, wanted
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (f for f in listed.split("\0") if f.endswith((".yaml", ".yml")) or f == wanted):
+            target = os.path.join(folder, file)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
+                stream.write(_git(name, root, "cat-file", "blob", f"{revision}:{file}"))
+        target = os.path.join(folder, wanted)
+        if not os.path.isfile(target):
+            raise _refusal(name, f"found no file `{wanted}` in the revision", "check the path and the revision")
+        try:
+            return Policy.of(load.load_table(target, None, load.home_of(target)))
+        except EcmError as error:
+            raise EcmError(_renamed(f, folder, f"{PREFIX}{revision}") for f in error.findings) from None
+
+
+def _git(name: str, folder: str, *arguments: str) -> str:
+    """What git prints. A revision is never taken for an option."""
+    if name.removeprefix(PREFIX).startswith("-"):
+        raise _refusal(name, "found an option, expected a revision")
+    try:
+        done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, check=True)  # noqa: S603, S607
+    except FileNotFoundError:
+        raise _refusal(name, "found no git on the path", "install git, or compare two files") from None
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode("utf-8", "replace").strip().split("\n")[0].removeprefix("fatal: ")
+        raise _refusal(name, f"cannot be read: {reason}", "check the revision") from None
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _refusal(name: str, message: str, help: str = "") -> EcmError:
+    return EcmError([Finding("ECM100", name, 0, 0, message, help)])
+
+
+def _renamed(finding: Finding, folder: str, name: str) -> Finding:
+    inside = os.path.relpath(finding.file, folder)
+    return finding if inside.startswith(os.pardir) else attrs.evolve(finding, file=f"{name}:{inside}")

@@ -1,0 +1,108 @@
+"""Scenarios carried out: what the table decides about each snapshot, beside what is expected of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ecm_rules.analysis.dimensions import Sources
+from ecm_rules.analysis.space import rezoned
+from ecm_rules.engine import program as engine
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables.domains import accept, expected
+from ecm_rules.tables.findings import EcmError, Finding, Source, in_order, shown
+from ecm_rules.tables.scenarios import Moment, Scenario, Scenarios, misfits
+
+
+@attrs.frozen
+class Reading:
+    """What the engine reads of a moment: the values of all names, those that are missing, and the leaves it gives."""
+
+    role: str
+    values: dict[str, Any]
+    missing: tuple[str, ...]
+    snapshot: Any
+
+
+@attrs.frozen
+class Outcome:
+    """A moment: the rule, operation and raw operation that were decided, and the keys of which another was expected."""
+
+    moment: Moment
+    reading: Reading
+    decided: dict[str, Any]
+    wrong: tuple[str, ...]
+
+
+@attrs.frozen
+class Result:
+    scenario: Scenario
+    source: Source
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not any(outcome.wrong for outcome in self.outcomes)
+
+
+def run(policy: Policy, scenarios: Scenarios) -> list[Result]:
+    """Every scenario of a file. Raises EcmError where they name what the table does not have."""
+    findings = misfits(scenarios, policy.table)
+    results = []
+    for scenario in scenarios.scenarios:
+        outcomes = tuple(_outcome(policy, moment, scenarios.source, findings) for moment in scenario.moments)
+        results.append(Result(scenario, scenarios.source, outcomes))
+    if findings:
+        raise EcmError(in_order(findings))
+    return results
+
+
+def read(policy: Policy, meter: Any, role: str) -> Reading:
+    """A meter as the engine reads it; one that tells its utilization and no zone has the table's zone for it."""
+    (source,) = Sources.all_of([policy.program])
+    zoned = rezoned(meter, source)
+    if isinstance(meter, dict):
+        zoned = {**zoned, **meter} if isinstance(zoned, dict) else meter
+    values, missing, _ = engine.read(policy.program, zoned, role)
+    return Reading(role, values, tuple(missing), zoned)
+
+
+def decide(policy: Policy, reading: Reading) -> dict[str, Any]:
+    """The rule, operation and raw operation of what was read."""
+    row = engine.first(policy.program, reading.values, list(reading.missing))
+    raw = row["operation"] if row else engine.CONTINUE
+    remap = policy.program["remap"].get(reading.role, {})
+    return {"rule": row["id"] if row else None, "operation": remap.get(raw, raw), "raw_operation": raw}
+
+
+def _outcome(policy: Policy, moment: Moment, source: Source, findings: list[Finding]) -> Outcome:
+    reading = _named(policy, moment, source, findings) if moment.by_name else read(policy, moment.given, moment.role)
+    decided = decide(policy, reading)
+    wrong = tuple(key for key, value in moment.expect.items() if decided[key] != value)
+    return Outcome(moment, reading, decided, wrong)
+
+
+def _named(policy: Policy, moment: Moment, source: Source, findings: list[Finding]) -> Reading:
+    """Values by the names of fields and signals; a signal's own expression is not asked where its value is given."""
+    given = dict(moment.given)
+    snapshot: dict[str, Any] = {}
+    for spec in (*policy.program["fields"], *policy.program["signals"]):
+        value = given.get(spec["name"])
+        if value is None:
+            given.pop(spec["name"], None)
+        elif accept(spec, value) is None:
+            node = moment.node.at(("signals", spec["name"]))
+            message = f"found {shown(value)} for `{spec['name']}`, expected {expected(spec)}"
+            findings.append(source.finding("ECM304", node.span, message))
+        elif "path" in spec:
+            place = snapshot
+            for key in spec["path"][:-1]:
+                place = place.setdefault(key, {})
+            place[spec["path"][-1]] = given.pop(spec["name"])
+    values, missing, _ = engine.read(policy.program, snapshot, moment.role)
+    for spec in (*policy.program["fields"], *policy.program["signals"]):
+        if spec["name"] in given and spec.get("scope", moment.role) == moment.role:
+            values[spec["name"]] = given[spec["name"]]
+            missing = [name for name in missing if name != spec["name"]]
+    return Reading(moment.role, values, tuple(missing), snapshot)

@@ -1,0 +1,127 @@
+"""`ecm-rules diff OLD NEW`: where two tables lead to different operations."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, Any
+
+import typer
+
+from ecm_rules.cli import output
+from ecm_rules.tables.findings import printable
+
+
+class Format(enum.StrEnum):
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
+def diff(
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD", help="A shipped table's name, a path, a project's folder, or git:REV, NEW as it was then."
+        ),
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="A shipped table's name, a path, or a project's folder.")],
+    form: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="FILE", help="A policy log: count its verdicts in each region.")
+    ] = None,
+) -> None:
+    """Print each region in which the operation changes, with a witness a side. Exit 0 where there is none, 1 where
+    there is one, 2 where a table cannot be read.
+    """
+    from ecm_rules.analysis.boxes import Inconclusive
+    from ecm_rules.analysis.difference import compare
+    from ecm_rules.analysis.logs import count
+    from ecm_rules.analysis.revisions import load_side
+
+    with output.refusals(code=output.UNREADABLE):
+        before, after = load_side(old, beside=new), load_side(new)
+    try:
+        difference = compare(before, after)
+        counts = count(difference, log) if log is not None else None
+    except Inconclusive as reason:
+        output.say(f"inconclusive: {reason}")
+        raise typer.Exit(output.FINDINGS) from None
+    except OSError as error:
+        output.say(f"{printable(log or '')}: {(error.strerror or str(error)).lower()}")
+        raise typer.Exit(output.UNREADABLE) from None
+    regions = difference.regions
+    match form:
+        case Format.json:
+            output.document(_data(before, after, regions, counts))
+        case Format.markdown:
+            print(_markdown(regions, counts))
+        case Format.text:
+            print(_text(regions, counts))
+    raise typer.Exit(output.FINDINGS if regions else 0)
+
+
+def _text(regions: Any, counts: Any) -> str:
+    lines = []
+    for number, region in enumerate(regions):
+        lines.append(region.text)
+        width = max(len(str(side.rule)) for side in (region.old, region.new))
+        for word, side in (("old", region.old), ("new", region.new)):
+            lines.append(f"  {word}  {side.rule or 'no row':<{width}}  {side.witness}")
+        if counts is not None:
+            lines.append(f"  {_counted(counts, number)}")
+        lines.append("")
+    return "\n".join([*lines, _summary(regions, counts)])
+
+
+def _counted(counts: Any, number: int) -> str:
+    undecided = counts.undecided[number]
+    more = f", {undecided:,} more may be: their lines do not tell" if undecided else ""
+    return f"log  {counts.inside[number]:,} of {counts.verdicts:,} verdicts{more}"
+
+
+def _summary(regions: Any, counts: Any) -> str:
+    if not regions:
+        told = "no difference: every meter leads to the same operation"
+    else:
+        kinds = [region.change for region in regions]
+        told = f"{len(regions)} region{'' if len(regions) == 1 else 's'}: "
+        told += ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    if counts is not None and counts.unread:
+        told += f"; {counts.unread:,} of the lines of the log could not be read as verdicts"
+    return told
+
+
+def _markdown(regions: Any, counts: Any) -> str:
+    from ecm_rules.cli.table import Section, markdown
+
+    columns = ["where", "old", "new", "change", *(["in the log"] if counts is not None else []), "witness, old and new"]
+    rows = []
+    for number, region in enumerate(regions):
+        where = region.text.rpartition(": ")[0]
+        sides = [f"{side.operation} ({side.rule or 'no row'})" for side in (region.old, region.new)]
+        witness = f"`{region.old.witness}` `{region.new.witness}`"
+        logged = [_counted(counts, number).removeprefix("log  ")] if counts is not None else []
+        rows.append((where, *sides, region.change, *logged, witness))
+    section = Section(_summary(regions, counts), tuple(columns), tuple(rows))
+    return markdown(section) if rows else f"**{section.title}**"
+
+
+def _data(before: Any, after: Any, regions: Any, counts: Any) -> dict[str, Any]:
+    told = []
+    for number, region in enumerate(regions):
+        entry = {
+            "text": region.text,
+            "where": region.where,
+            "unless": region.unless,
+            "roles": region.roles,
+            "change": region.change,
+        }
+        for word, side in (("old", region.old), ("new", region.new)):
+            entry[word] = {"operation": side.operation, "rule": side.rule, "witness": side.witness.snapshot}
+        if counts is not None:
+            entry["logged"] = {"inside": counts.inside[number], "undecided": counts.undecided[number]}
+        told.append(entry)
+    data = {"same": not regions, "old": before.digest, "new": after.digest, "regions": told}
+    if counts is not None:
+        data["log"] = {"verdicts": counts.verdicts, "unread": counts.unread}
+    return data

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint format bench readme clean
+.PHONY: demo test test-all lint format bench readme schemas clean
 
 # the main job, on a recorded session
 demo: .venv/core
@@ -41,6 +41,12 @@ bench: .venv/bench
 # the tables of README.md, from the tables
 readme: .venv/core
 	$(BIN)/python docs/render_readme.py
+
+# the JSON Schemas of rules/schemas/json/, from rules/schemas/ and the vocabulary
+schemas: .venv/core
+	@for name in $(filter-out parts,$(basename $(notdir $(wildcard rules/schemas/*.yaml)))); do \
+	  $(BIN)/ecm-rules schema $$name > rules/schemas/json/$$name.json || exit 1; \
+	done
 
 clean:
 	rm -rf .venv dist build

@@ -10,6 +10,7 @@ import sys
 import venv
 
 from tests.conftest import FIXTURES, ROOT
+from tests.tables.test_jsonschema import modeline
 
 
 def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None:
@@ -41,5 +42,9 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None
     assert rule == "P3"
     session = str(FIXTURES / "transcripts/01_claude_small.jsonl")
     assert json.loads(run("ecm-rules", "run", session, "--json"))["verdict"]["rule"] == "P7"
+    assert json.loads(run("ecm-rules", "schema", "pins"))["title"] == "pins"
+    (data,) = (tmp_path / "empty").rglob("ecm_rules/_data")
+    assert modeline(data / "roster/pins.yaml").is_file()
+    assert modeline(data / "rules/signals.yaml").is_file()
     assert "recover_fresh" in run("ecm-rules", "table", "lateral-signals")
     assert "py.typed" in [path.name for path in (tmp_path / "empty").rglob("ecm_rules/py.typed")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ecm_rules.cli import check, conformance, decide, diff, output, policy, session, table
+from ecm_rules.cli import check, conformance, decide, diff, output, policy, schema, session, table
 
 app = typer.Typer(
     name="ecm-rules",
@@ -21,6 +21,7 @@ app.command("decide")(decide.decide)
 app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("table")(table.table)
+app.command("schema")(schema.schema)
 app.command("conformance")(conformance.conformance)
 
 

@@ -19,10 +19,8 @@ _ROLES = ["orchestrator", "subagent"]
 def read_invariants(context: Context, root: Node, table_rows: Iterable[Row]) -> tuple[Invariant, ...]:
     """The invariants of a document that its schema accepted. What is wrong goes into the context's findings."""
     listed = root.get("invariants")
-    role = {} if ROLE in context.declared else {ROLE: _enum(ROLE, _ROLES)}
-    outcome = {name: _enum(name, context.operations) for name in ("operation", "raw_operation")}
-    outcome["rule"] = _enum("rule", list(dict.fromkeys(row.id for row in table_rows)))
-    assumed = attrs.evolve(context, declared={**context.declared, **role})
+    assumed = attrs.evolve(context, declared=assumable(context.declared))
+    outcome = assertable(context.operations, dict.fromkeys(row.id for row in table_rows))
     asserted = attrs.evolve(context, declared=outcome)
     found = []
     places: dict[str, Any] = {}
@@ -42,6 +40,17 @@ def read_invariants(context: Context, root: Node, table_rows: Iterable[Row]) -> 
             )
         )
     return tuple(found)
+
+
+def assumable(declared: dict[str, Declared]) -> dict[str, Declared]:
+    """What `assume` may test: what a row may, and the role where no signal has its name."""
+    return {ROLE: _enum(ROLE, _ROLES), **declared}
+
+
+def assertable(operations: Iterable[str], rules: Iterable[str]) -> dict[str, Declared]:
+    """What `assert` may test: the outcome."""
+    known = {"operation": operations, "raw_operation": operations, "rule": rules}
+    return {name: _enum(name, list(values)) for name, values in known.items()}
 
 
 def _enum(name: str, values: list[str]) -> Declared:

@@ -62,10 +62,10 @@ def shipped_tables() -> dict[str, str]:
     """The path of every shipped decision table by its stem."""
     found = {}
     for folder in FOLDERS:
-        for file in sorted(os.listdir(places.shipped(folder))):
-            path = places.shipped(f"{folder}/{file}")
-            if file.endswith(".yaml") and re.search(r"^rules:", _text(path), re.MULTILINE):
-                found[file.removesuffix(".yaml")] = path
+        for stem in places.stems(folder):
+            path = places.shipped(f"{folder}/{stem}.yaml")
+            if re.search(r"^rules:", _text(path), re.MULTILINE):
+                found[stem] = path
     return found
 
 
@@ -122,7 +122,7 @@ def home_of(path: str) -> str | None:
 def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str | None, home: str | None) -> _Setting:
     """The shipped vocabulary, and the policy's zones and limits as the project's layer leaves them."""
     project, findings = projects.read(folder)
-    words, shipped_pins = _shipped_vocabulary(home), _shipped_pins(home)
+    words, shipped_pins = shipped_vocabulary(home), _shipped_pins(home)
     pins, repeated = projects.pins(project, shipped_pins)
     findings = findings + repeated
     root, plain = shape.root, None
@@ -182,7 +182,8 @@ def _shipped_pins(home: str | None) -> tuple[Pin, ...]:
     return tuple(pin for pin, _ in projects.read_pins(root, "shipped"))
 
 
-def _shipped_vocabulary(home: str | None) -> Vocabulary:
+def shipped_vocabulary(home: str | None = None) -> Vocabulary:
+    """What the rows of a context policy may test and order."""
     findings: list[Finding] = []
     source, root = _shipped(SIGNALS, home)
     fields, signals = vocabulary.read_declared(source, root, vocabulary.known_limits(), findings)

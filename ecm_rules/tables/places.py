@@ -19,6 +19,11 @@ def shipped(name: str) -> str:
     return os.path.join(_ROOT, *name.split("/"))
 
 
+def stems(folder: str) -> "list[str]":
+    """The names, without `.yaml`, of the shipped tables in a folder."""
+    return sorted(file.removesuffix(".yaml") for file in os.listdir(shipped(folder)) if file.endswith(".yaml"))
+
+
 def is_state(relative: str) -> bool:
     """Whether a path, relative to a project, is one of a state file: below `STATE`, whatever it is made of."""
     steps = relative.replace("\\", "/").split("/")

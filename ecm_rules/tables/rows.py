@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -56,6 +57,22 @@ def read_tests(context: Context, node: Node) -> tuple[Test, ...]:
     """The tests of a conjunction; what is wrong with one goes into the context's findings."""
     tests = [_test(context, key, node.keys[key], value) for key, value in node.value.items()]
     return tuple(test for test in tests if test)
+
+
+def keys(declared: dict[str, Declared]) -> Iterator[tuple[str, Declared, str]]:
+    """Every key that a conjunction may have, with the signal and the operator that it means."""
+    for name in declared:
+        for key in (name, *(f"{name}_{suffix}" for suffix in SUFFIXES)):
+            signal, operator = _split(declared, key)
+            if signal is not None and takes(signal, operator):
+                yield key, signal, operator
+
+
+def takes(signal: Declared, operator: str) -> bool:
+    """Whether an operator fits a signal's type."""
+    if operator in _ORDERINGS:
+        return signal.type in domains.NUMERIC
+    return operator not in _MEMBERSHIPS or signal.type != "boolean"
 
 
 def identify(context: Context, what: str, item: Node, places: dict[str, Span]) -> None:
@@ -162,17 +179,17 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
 
 
 def _fits(context: Context, signal: Declared, operator: str, key: str, place: Span) -> bool:
-    if operator in _ORDERINGS and signal.type not in domains.NUMERIC:
+    if takes(signal, operator):
+        return True
+    if operator in _ORDERINGS:
         message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
         other = "" if signal.type == "boolean" else f" or `{signal.name}_in`"
         context.report("ECM303", place, message, f"compare with `{signal.name}`{other}")
-        return False
-    if operator in _MEMBERSHIPS and signal.type == "boolean":
+    else:
         context.report(
             "ECM303", place, f"found `{escape(key)}`, but `{signal.name}` is a boolean", f"compare with `{signal.name}`"
         )
-        return False
-    return True
+    return False
 
 
 def _constant(

@@ -71,7 +71,7 @@ def test_a_table_with_findings_exits_1_and_nothing_is_decided(command: list[str]
     more = ["--signals", "{}"] if command == ["decide"] else []
     done = run(*command, str(path), *more)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{path}:29:12: error ECM301: found the unknown signal `zonee`" in done.stderr
+    assert f"{path}:30:12: error ECM301: found the unknown signal `zonee`" in done.stderr
     assert "did you mean `zone`?" in done.stderr
 
 
@@ -179,7 +179,9 @@ def test_files_that_hold_no_vectors_exit_2(text: str, tmp_path: pathlib.Path) ->
     assert run("conformance", "weather", str(path)).returncode == 2
 
 
-@pytest.mark.parametrize("command", [["table"], ["decide", "--signals", "{}"], ["conformance", "policy"], ["run"]])
+@pytest.mark.parametrize(
+    "command", [["table"], ["decide", "--signals", "{}"], ["conformance", "policy"], ["run"], ["schema"]]
+)
 def test_a_name_cannot_steer_a_terminal(command: list[str]) -> None:
     done = run(*command, "no\x1b[31m\u202esuch")
     assert done.returncode == 2
@@ -192,4 +194,4 @@ def test_version_and_help() -> None:
 
     assert run("--version").stdout == f"{__version__}\n"
     shown = run("--help").stdout
-    assert all(name in shown for name in ("run", "policy", "decide", "table", "conformance"))
+    assert all(name in shown for name in ("run", "policy", "decide", "table", "schema", "conformance"))

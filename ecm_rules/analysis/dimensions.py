@@ -31,7 +31,7 @@ ABSENT = None
 NOTHING = ...
 
 _MOST_MEMBERS = 100_000
-_SHARE = {"type": "number", "min": 0, "max": 1}
+SHARE = {"type": "number", "min": 0, "max": 1}
 # Begins the path of what stands for an expression that is not looked into: its value is taken for free.
 _FREE = "\0"
 
@@ -244,7 +244,7 @@ def _pools(
     for source, part in zip(sources, parts, strict=True):
         for field in part["fields"]:
             (leaf,) = source.leaves[field["name"]]
-            specs[leaf].append(_SHARE if tuple(field["path"]) in source.derived else field)
+            specs[leaf].append(SHARE if tuple(field["path"]) in source.derived else field)
     constants = list(_constants(sources, parts, tests))
     named = {c for c in constants if isinstance(c, str)}
     others = (text for n in itertools.count(1) if (text := f"other {n}") not in named)
@@ -291,17 +291,18 @@ def _constants(
     for source, part in zip(sources, parts, strict=True):
         for declared in (*part["fields"], *part["signals"]):
             yield from (declared[key] for key in ("min", "max", "above", "below", "missing") if key in declared)
-            yield from _literals(declared.get("from", ["literal", None]))
+            yield from literals(declared.get("from", ["literal", None]))
             if tuple(declared.get("path", ())) in source.derived:
                 yield from (0, 1, *source.program["zones"].values())
 
 
-def _literals(expression: Any) -> Iterator[Any]:
+def literals(expression: Any) -> Iterator[Any]:
+    """The literals of an expression of a program."""
     if expression[0] == "literal":
         yield expression[1]
     elif expression[0] not in ("field", "search"):
         for part in expression[1:]:
-            yield from _literals(part)
+            yield from literals(part)
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:

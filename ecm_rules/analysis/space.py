@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -89,6 +89,10 @@ class Space:
             read = engine.read(source.program, rezoned(meter, source), self.role)
             values.append(read[0])
             missing.append(read[1])
+        return self.point(values, missing)
+
+    def point(self, values: Sequence[Mapping[str, Any]], missing: Sequence[Collection[str]]) -> Box | None:
+        """The point of what was read for each program; None where it is none."""
         point = []
         for dimension in self.dimensions:
             signature = tuple(
@@ -104,8 +108,8 @@ class Space:
 def rezoned(meter: Any, source: Sources) -> Any:
     """The meter with the zone that the table's own thresholds give to its utilization, where it tells one."""
     for leaf, share in source.derived.items():
-        if _at(meter, share[:-1]).__class__ is dict and share[-1] in _at(meter, share[:-1]):
-            meter = _replaced(meter, leaf, rezone(meter, source.program))
+        if at(meter, share[:-1]).__class__ is dict and share[-1] in at(meter, share[:-1]):
+            meter = replaced(meter, leaf, rezone(meter, source.program))
     return meter
 
 
@@ -114,17 +118,20 @@ def inside(point: Box, box: Box) -> bool:
     return all(cell & mask for cell, mask in zip(point, box, strict=True))
 
 
-def _at(value: Any, path: Path) -> Any:
+def at(value: Any, path: Path) -> Any:
+    """The leaf at a path; None where there is none."""
     for key in path:
         value = value.get(key) if value.__class__ is dict else None
     return value
 
 
-def _replaced(value: Any, path: Path, new: Any) -> Any:
+def replaced(value: Any, path: Path, new: Any) -> Any:
+    """A copy with another value at a path; without that leaf where the value is None."""
     if not path:
         return new
-    outer = value if value.__class__ is dict else {}
-    return {**outer, path[0]: _replaced(outer.get(path[0]), path[1:], new)}
+    outer = dict(value) if value.__class__ is dict else {}
+    inner = replaced(outer.pop(path[0], None), path[1:], new)
+    return outer if inner is None else {**outer, path[0]: inner}
 
 
 def _given(member: Member) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ecm_rules.cli import check, conformance, decide, diff, output, policy, schema, session, table
+from ecm_rules.cli import check, conformance, decide, diff, explain, output, policy, scenarios, schema, session, table
 
 app = typer.Typer(
     name="ecm-rules",
@@ -19,7 +19,9 @@ app.command("run")(session.run)
 app.command("policy")(policy.policy)
 app.command("decide")(decide.decide)
 app.command("check")(check.check)
+app.command("explain")(explain.explain)
 app.command("diff")(diff.diff)
+app.command("test")(scenarios.scenarios)
 app.command("table")(table.table)
 app.command("schema")(schema.schema)
 app.command("conformance")(conformance.conformance)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
-from ecm_rules.tables import reader, schemas
-from ecm_rules.tables.findings import EcmError, Finding, Source, Span, in_order, shown, suggest
+from ecm_rules.tables import reader, scalars, schemas
+from ecm_rules.tables.findings import EcmError, Finding, Source, Span, clip, in_order, shown, suggest
 from ecm_rules.tables.models import Table
 from ecm_rules.tables.reader import Node
 
 DEFAULT = "context-policy"
 _GIVEN = ("meter", "signals")
+_ROLE = "orchestrator"
+_LONGEST = 200
 
 
 @attrs.frozen
@@ -52,7 +58,8 @@ def load_scenarios(path: str) -> Scenarios:
     if shape.root is None or findings:
         raise EcmError(in_order(findings))
     source = document.source
-    scenarios, places = [], {}
+    scenarios: list[Scenario] = []
+    places: dict[str, Span] = {}
     for node in shape.root.value["scenarios"].value:
         name = node.value["name"]
         if name.value in places:
@@ -84,9 +91,40 @@ def misfits(scenarios: Scenarios, table: Table) -> list[Finding]:
     return found
 
 
+def written(table: str, entries: Iterable[tuple[str, str, Any, dict[str, Any]]]) -> str:
+    """A file of scenarios from name, role, meter and what is expected, in the layout of the tables; empty for none."""
+    lines: list[str] = []
+    for name, role, meter, expect in entries:
+        lines.append(f"  - name: {_scalar(clip(name, _LONGEST))}")
+        lines += [f"    role: {role}"] if role != _ROLE else []
+        lines += [f"    meter: {_flow(meter)}", f"    expect: {_flow(expect)}"]
+    if not lines:
+        return ""
+    head = ["schema_version: 1"] if table == DEFAULT else ["schema_version: 1", f"table: {_scalar(table)}"]
+    return "\n".join([*head, "scenarios:", *lines, ""])
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    """A scalar that the strict reader takes for the same value."""
+    if isinstance(value, float):
+        text = repr(value)
+        return text if "." in text or "e" not in text else text.replace("e", ".0e")
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w .-]*(?<! )", value, re.ASCII):
+        with contextlib.suppress(scalars.Refused):
+            if scalars.resolve(value) == value:
+                return value
+    return json.dumps(value)
+
+
 def _moments(source: Source, node: Node, findings: list[Finding]) -> tuple[Moment, ...]:
     sequence = node.get("sequence")
-    role = node.text("role") or "orchestrator"
+    role = node.text("role") or _ROLE
     if sequence is None:
         if node.get("expect") is None:
             findings.append(
@@ -103,7 +141,8 @@ def _moments(source: Source, node: Node, findings: list[Finding]) -> tuple[Momen
 def _moment(source: Source, node: Node, role: str, findings: list[Finding]) -> Moment:
     given = [key for key in _GIVEN if key in node.value]
     if len(given) != 1:
-        message = f"found {'both' if given else 'neither'} `meter` {'and' if given else 'nor'} `signals`, expected one of them"
+        pair = "both `meter` and `signals`" if given else "neither `meter` nor `signals`"
+        message = f"found {pair}, expected one of them"
         findings.append(source.finding("ECM202", node.span, message))
     key = given[0] if given else "meter"
     value, expect = node.get(key), node.get("expect")

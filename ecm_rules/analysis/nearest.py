@@ -1,0 +1,203 @@
+"""The nearest miss: the smallest change of one leaf of a snapshot, then of two, that makes another row fire.
+
+Found by trying, with the engine itself, every value next to or at something that the leaf is compared with: between
+these nothing changes, so that no smaller change is missed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from ecm_rules.analysis.boxes import Inconclusive
+from ecm_rules.analysis.case import Case, outcome
+from ecm_rules.analysis.dimensions import SHARE, Path, Sources, is_free, literals
+from ecm_rules.analysis.numbers import after, before, between
+from ecm_rules.analysis.space import at, replaced, rezoned
+from ecm_rules.engine.compile import fields_of
+from ecm_rules.engine.policy import Policy
+from ecm_rules.tables.domains import LARGEST, NUMERIC, accept
+
+# Pairs of changes that are tried; a policy takes some thousands.
+_MOST_PAIRS = 400_000
+# A value that has to be given, or taken away, is a larger step than any other.
+_FROM_NOTHING, _TO_NOTHING = 1.0, 2.0
+# Neither is the least number above nothing what anybody measures.
+_UNLIKELY = 2.0
+
+
+@attrs.frozen
+class Change:
+    """A leaf of the snapshot, by its path, before and after; None where it is not there."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+@attrs.frozen
+class Miss:
+    """What makes a row fire: changes, and the snapshot with them. None where `reason` says why there are none."""
+
+    rule: str
+    operation: str
+    changes: tuple[Change, ...] | None
+    snapshot: Any
+    reason: str = ""
+
+
+@attrs.frozen
+class _Move:
+    path: Path
+    value: Any
+    cost: float
+
+
+def nearest(policy: Policy, meter: Any, role: str) -> list[Miss]:
+    """For each row that does not fire on the meter, what comes nearest to making it fire, in the order of the rows."""
+    (source,) = Sources.all_of([policy.program])
+    moves = [list(_moves(policy, source, path, meter)) for path in _leaves(source, meter)]
+    found: dict[str, tuple[float, tuple[_Move, ...]]] = {}
+    wanted = {row.id for row in policy.table.rows} - {policy.rule_for(meter, role)}
+    alive = _alive(policy, role)
+    _try(policy, source, meter, role, ((move,) for leaf in moves for move in leaf), found)
+    if wanted & alive - found.keys():
+        pairs = (pair for one, other in itertools.combinations(moves, 2) for pair in itertools.product(one, other))
+        twos: dict[str, tuple[float, tuple[_Move, ...]]] = {}
+        _try(policy, source, meter, role, itertools.islice(pairs, _MOST_PAIRS), twos)
+        found = {**twos, **found}
+    misses = []
+    for index, row in enumerate(policy.table.rows):
+        if row.id in wanted:
+            operation = outcome(policy.program, index, role)
+            misses.append(_miss(source, meter, row.id, operation, found.get(row.id), row.id in alive))
+    return misses
+
+
+def _miss(
+    source: Sources, meter: Any, rule: str, operation: str, found: tuple[float, tuple[_Move, ...]] | None, alive: bool
+) -> Miss:
+    if found is None:
+        reason = "more than two signals away" if alive else "never fires in this role"
+        return Miss(rule, operation, None, None, reason)
+    changes = []
+    for move in found[1]:
+        changes.append(Change(".".join(move.path), at(meter, move.path), move.value))
+        for leaf, share in source.derived.items():
+            if share == move.path:
+                changes.append(Change(".".join(leaf), at(meter, leaf), at(_moved(source, meter, [move]), leaf)))
+    changed = tuple(change for change in changes if change.before != change.after)
+    return Miss(rule, operation, changed, _moved(source, meter, found[1]))
+
+
+def _alive(policy: Policy, role: str) -> set[str]:
+    """The rows that can fire at all; all of them where that is not known."""
+    try:
+        case = Case.of(policy)
+        space = next(space for space in case.spaces if space.role == role)
+        return {row.id for index, row in enumerate(policy.table.rows) if case.fires(space, index) is not None}
+    except Inconclusive:
+        return {row.id for row in policy.table.rows}
+
+
+def _try(
+    policy: Policy,
+    source: Sources,
+    meter: Any,
+    role: str,
+    tries: Iterator[tuple[_Move, ...]],
+    found: dict[str, tuple[float, tuple[_Move, ...]]],
+) -> None:
+    for moves in tries:
+        cost = sum(move.cost for move in moves)
+        rule = policy.rule_for(_moved(source, meter, moves), role)
+        if rule is not None and (rule not in found or cost < found[rule][0]):
+            found[rule] = cost, moves
+
+
+def _moved(source: Sources, meter: Any, moves: Iterator[_Move] | Any) -> Any:
+    for move in moves:
+        meter = replaced(meter, move.path, move.value)
+        if move.path in source.derived.values():
+            meter = rezoned(meter, source)
+    return meter
+
+
+def _leaves(source: Sources, meter: Any) -> list[Path]:
+    """The leaves to change. A zone is changed by its utilization where the meter tells that, else by itself."""
+    leaves = dict.fromkeys(leaf for found in source.leaves.values() for leaf in found if not is_free(leaf))
+    chosen = []
+    for leaf in leaves:
+        zones = [zone for zone, share in source.derived.items() if share == leaf]
+        chosen += zones if zones and accept(SHARE, at(meter, leaf)) is None else [leaf]
+    return chosen
+
+
+def _moves(policy: Policy, source: Sources, path: Path, meter: Any) -> Iterator[_Move]:
+    """The values of a leaf that may decide otherwise, with what each costs."""
+    now = at(meter, path)
+    specs = [field for field in source.fields if tuple(field["path"]) == path]
+    specs += [SHARE for share in source.derived.values() if share == path]
+    worse = next((d.worse for d in policy.table.vocabulary.fields if d.spec in specs), "")
+    told = set()
+    for spec in specs:
+        seen = accept(spec, now)
+        start = spec.get("missing") if seen is None else seen
+        for value in [*_values(source, path, spec, meter), None]:
+            key = value.__class__ is bool, value
+            if key in told or value == seen or (value is not None and accept(spec, value) is None):
+                continue
+            told.add(key)
+            yield _Move(path, value, _cost(spec, worse, start, value) + (_FROM_NOTHING if seen is None else 0))
+
+
+def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> Iterator[Any]:
+    if spec["type"] == "enum":
+        yield from spec["values"]
+    elif spec["type"] == "boolean":
+        yield from (True, False)
+    constants = list(_compared(source, path, meter))
+    if spec["type"] == "string":
+        yield from (c for c in [*constants, "", "other"] if isinstance(c, str))
+    if spec["type"] in NUMERIC:
+        whole = spec["type"] == "integer"
+        numbers = [c for c in constants if c.__class__ in (int, float)]
+        cuts = sorted({*numbers, *(spec[key] for key in ("min", "max", "above", "below") if key in spec)})
+        for cut in cuts:
+            yield from (before(cut, whole), cut, after(cut, whole))
+        if accept(spec, at(meter, path)) is None:  # from nothing, any number is as near; one that reads well is there
+            for low, high in itertools.pairwise([-LARGEST, *cuts, LARGEST]):
+                yield from between(low, high, 1, whole)
+
+
+def _compared(source: Sources, path: Path, meter: Any) -> Iterator[Any]:
+    """Everything that the leaf is compared with: by rows, by signals, and as what other leaves are now."""
+    names = {name for name, leaves in source.leaves.items() if path in leaves or source.derived.get(path) in leaves}
+    for name, _, constant in source.tests:
+        if name in names:
+            yield from constant if isinstance(constant, tuple) else (constant,)
+    if path in source.derived.values():
+        yield from source.program["zones"].values()
+    for signal in source.signals:
+        if signal["name"] in names:
+            yield from literals(signal["from"])
+            for name in fields_of(signal["from"]):
+                for leaf in source.leaves[name]:
+                    yield at(meter, leaf)
+    yield from (field["missing"] for field in source.fields if field["name"] in names and "missing" in field)
+
+
+def _cost(spec: dict[str, Any], worse: Any, old: Any, new: Any) -> float:
+    """How large a step is: of a number as a part of its range, of an ordered enum in its places, else 1."""
+    if new is None:
+        return _TO_NOTHING
+    if old.__class__ in (int, float) and new.__class__ in (int, float):
+        span = spec["max"] - spec["min"] if "min" in spec and "max" in spec else max(abs(old), abs(new), 1)
+        unlikely = _UNLIKELY if 0 < abs(new) < 1e-300 else 0.0
+        return (min(1.0, abs(new - old) / span) if span else 0.0) + unlikely
+    if isinstance(worse, tuple) and old in worse and new in worse:
+        return abs(worse.index(new) - worse.index(old)) / len(worse)
+    return 1.0

@@ -194,9 +194,11 @@ def _cost(spec: dict[str, Any], worse: Any, old: Any, new: Any) -> float:
     """How large a step is: of a number as a part of its range, of an ordered enum in its places, else 1."""
     if new is None:
         return _TO_NOTHING
-    if old.__class__ in (int, float) and new.__class__ in (int, float):
-        span = spec["max"] - spec["min"] if "min" in spec and "max" in spec else max(abs(old), abs(new), 1)
+    if spec["type"] in NUMERIC:
         unlikely = _UNLIKELY if 0 < abs(new) < 1e-300 else 0.0
+        if old is None:
+            return 1.0 + unlikely
+        span = spec["max"] - spec["min"] if "min" in spec and "max" in spec else max(abs(old), abs(new), 1)
         return (min(1.0, abs(new - old) / span) if span else 0.0) + unlikely
     if isinstance(worse, tuple) and old in worse and new in worse:
         return abs(worse.index(new) - worse.index(old)) / len(worse)

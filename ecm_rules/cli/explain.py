@@ -95,7 +95,9 @@ def _nearest(miss: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return printable(value)
-    return "missing" if value is None else json.dumps(value) if isinstance(value, int | float) else "unreadable"
+    if value is None:
+        return "missing"
+    return json.dumps(value) if isinstance(value, int | float) else "unreadable"
 
 
 def _an(role: str) -> str:

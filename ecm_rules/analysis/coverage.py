@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.analysis import boxes
+from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.dimensions import SHARE, Path
@@ -25,14 +25,24 @@ _SIDES = ("just below", "at", "just above")
 
 @attrs.frozen
 class Part:
-    """A region of the table: snapshots of a role that lead to the same row, and one of them."""
+    """A region of the table: snapshots that lead to the same row, and one of them. `boxes` is what it is in each role
+    in which it is the same.
+    """
 
-    role: str
     rule: str
     operation: str
     where: str
-    box: Box
+    boxes: tuple[tuple[str, Box], ...]
     snapshot: Any
+
+    @property
+    def as_role(self) -> str:
+        """The role as a clause, where it is a subagent's alone."""
+        role = self.boxes[0][0]
+        return "" if role == engine.ROLES[0] else f", as {words.an(role)}"
+
+    def holds(self, role: str, point: Box | None) -> bool:
+        return point is not None and any(name == role and inside(point, box) for name, box in self.boxes)
 
 
 @attrs.frozen
@@ -78,7 +88,7 @@ def measure(policy: Policy, results: Iterable[Result]) -> Coverage:
         rows,
         tuple(name in fired for name in rows),
         parts,
-        tuple(any(role == part.role and point and inside(point, part.box) for role, point in points) for part in parts),
+        tuple(any(part.holds(*point) for point in points) for part in parts),
         edges,
         tuple(any(_exercises(case, edge, reading) for reading in readings) for edge in edges),
     )
@@ -96,9 +106,9 @@ def missing(policy: Policy, coverage: Coverage) -> Iterator[tuple[str, str, Any,
             yield edge.name, edge.role, *_expected(policy, edge.snapshot, edge.role)
             reached.append((edge.role, _point(case, read(policy, edge.snapshot, edge.role))))
     for part, hit in zip(coverage.parts, coverage.parts_hit, strict=True):
-        if not hit and not any(role == part.role and point and inside(point, part.box) for role, point in reached):
-            as_role = "" if part.role == engine.ROLES[0] else f", as a {part.role}"
-            yield f"{part.rule}: {part.where}{as_role}", part.role, *_expected(policy, part.snapshot, part.role)
+        if not hit and not any(part.holds(*point) for point in reached):
+            role = part.boxes[0][0]
+            yield f"{part.rule}: {part.where}{part.as_role}", role, *_expected(policy, part.snapshot, role)
 
 
 def _expected(policy: Policy, snapshot: Any, role: str) -> tuple[Any, dict[str, Any]]:
@@ -106,14 +116,18 @@ def _expected(policy: Policy, snapshot: Any, role: str) -> tuple[Any, dict[str, 
     return snapshot, {key: decided[key] for key in ("rule", "operation")}
 
 
-def _parts(case: Case) -> Iterator[Part]:
+def _parts(case: Case) -> Iterable[Part]:
+    found: dict[tuple[str, str, str], Part] = {}
     for space, rows, outcomes in case.roles():
         for index, sides in rows:
             left = boxes.remainders(boxes.within(space.full, sides), rows[:index], case.budget)
             for box in boxes.joined(left):
-                where = case.told(space, box)
-                snapshot = _unzoned(case, space.snapshot(box))
-                yield Part(space.role, case.table.rows[index].id, outcomes[index], where, box, snapshot)
+                key = case.table.rows[index].id, outcomes[index], case.told(space, box)
+                if key in found:
+                    found[key] = attrs.evolve(found[key], boxes=(*found[key].boxes, (space.role, box)))
+                else:
+                    found[key] = Part(*key, ((space.role, box),), _unzoned(case, space.snapshot(box)))
+    return found.values()
 
 
 def _boundaries(case: Case) -> Iterator[Boundary]:

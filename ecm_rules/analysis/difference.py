@@ -49,7 +49,7 @@ class Region:
     def text(self) -> str:
         """`zone amber and tool_result_share exactly 0.4: prune_tool_results → externalize (looser)`."""
         unless = f", unless {words.listed(self.unless)} holds" if self.unless else ""
-        role = "" if len(self.roles) > 1 else f", as {'an' if self.roles[0][0] in 'aeiou' else 'a'} {self.roles[0]}"
+        role = "" if len(self.roles) > 1 else f", as {words.an(self.roles[0])}"
         return f"{self.where}{unless}{role}: {self.old.operation} → {self.new.operation} ({self.change})"
 
 

@@ -10,6 +10,7 @@ from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.shadows import key, written
 from ecm_rules.analysis.space import Space
+from ecm_rules.analysis.words import listed
 from ecm_rules.engine import program as engine
 from ecm_rules.tables.findings import WARNING, Finding, Fix
 from ecm_rules.tables.invariants import ROLE
@@ -62,15 +63,15 @@ def unreached_operations(case: Case) -> Iterator[Finding]:
         for index in range(len(case.table.rows))
         if case.fires(space, index) is not None
     }
-    words = case.table.vocabulary
-    for operation in words.operations:
-        if operation.name not in reached:
-            own = words.source.file == case.table.source.file
+    words, source = case.table.vocabulary, case.table.source
+    missed = [operation for operation in words.operations if operation.name not in reached]
+    if words.source.file == source.file:
+        for operation in missed:
             message = f"found no row that leads to `{operation.name}`, in either role"
-            place = operation.span if own else case.table.span
-            yield case.table.source.finding(
-                "ECM609", place, message, "add a row, or remove the operation" if own else "", WARNING
-            )
+            yield source.finding("ECM609", operation.span, message, "add a row, or remove the operation", WARNING)
+    elif missed:
+        message = f"found no row that leads to {listed([o.name for o in missed], most=10)}, in either role"
+        yield source.finding("ECM609", case.table.span, message, "add a row where one is wanted", WARNING)
 
 
 def repeated_limits(case: Case) -> Iterator[Finding]:

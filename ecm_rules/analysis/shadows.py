@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ecm_rules.analysis import boxes
+from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.space import Space
 from ecm_rules.analysis.words import listed
@@ -18,12 +18,14 @@ _MOST_BOXES = 200
 
 def gaps(case: Case) -> Iterator[Finding]:
     """What no row holds for, each region once."""
-    regions: dict[str, Witness] = {}
+    regions: dict[str, list[Witness]] = {}
     for space, rows, _ in case.roles():
         left = itertools.islice(boxes.remainders(space.full, rows, case.budget), _MOST_BOXES)
         for box in boxes.joined(left):
-            regions.setdefault(case.told(space, box), case.witness(space, box))
-    for number, (told, witness) in enumerate(regions.items()):
+            regions.setdefault(case.told(space, box), []).append(case.witness(space, box))
+    for number, (where, witnesses) in enumerate(regions.items()):
+        witness = witnesses[0]
+        told = where if len(witnesses) > 1 else f"{where}, as {words.an(witness.role)}"
         more = len(regions) - _MOST_GAPS if number == _MOST_GAPS - 1 else 0
         message = f"found no row for {told}" + (f", and {more} more regions" if more > 0 else "")
         help = (

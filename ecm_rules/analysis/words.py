@@ -42,6 +42,11 @@ def describe(dimension: Dimension, mask: int) -> str:
     )
 
 
+def an(noun: str) -> str:
+    """The noun with its article."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 def listed(names: Sequence[str], most: int = 5) -> str:
     """`A`, `B` and 3 more."""
     shown = [f"`{name}`" for name in names[:most]]

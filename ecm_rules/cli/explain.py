@@ -67,9 +67,11 @@ def _snapshot(path: str | None, project: str, audit: Any) -> Any:
 
 
 def _text(verdict: Any, trace: Any, misses: Any) -> str:
+    from ecm_rules.analysis.words import an
+
     near = {miss.rule: miss for miss in misses}
     ids, operations = max(len(row.id) for row in trace), max(len(row.operation) for row in trace)
-    lines = [f"operation: {verdict.operation}  (rule {verdict.rule or 'none'}, as {_an(verdict.role)})", ""]
+    lines = [f"operation: {verdict.operation}  (rule {verdict.rule or 'none'}, as {an(verdict.role)})", ""]
     for row in trace:
         mark = "✓" if row.fired else "·" if row.held else "✗"
         lines.append(f"{mark} {row.id:<{ids}}  {row.operation:<{operations}}  {_why(row)}".rstrip())
@@ -88,7 +90,7 @@ def _why(row: Any) -> str:
 
 def _nearest(miss: Any) -> str:
     if miss.changes is None:
-        return miss.reason
+        return str(miss.reason)
     return "would fire with " + ", ".join(f"{c.path} {_shown(c.before)} → {_shown(c.after)}" for c in miss.changes)
 
 
@@ -97,8 +99,4 @@ def _shown(value: Any) -> str:
         return printable(value)
     if value is None:
         return "missing"
-    return json.dumps(value) if isinstance(value, int | float) else "unreadable"
-
-
-def _an(role: str) -> str:
-    return f"an {role}" if role[0] in "aeiou" else f"a {role}"
+    return json.dumps(value) if isinstance(value, bool | int | float) else "unreadable"

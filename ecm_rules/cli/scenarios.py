@@ -168,8 +168,7 @@ def _covered(t: Tested) -> list[str]:
 
 
 def _part(part: Any) -> str:
-    role = "" if part.role == "orchestrator" else f", as a {part.role}"
-    return f"{part.where}{role}: {part.operation} ({part.rule})"
+    return f"{part.where}{part.as_role}: {part.operation} ({part.rule})"
 
 
 def _data(tested: list[Tested]) -> dict[str, Any]:
@@ -201,7 +200,13 @@ def _coverage_data(coverage: Any) -> dict[str, Any]:
         "percent": coverage.percent,
         "rows": [{"rule": row, "hit": hit} for row, hit in zip(coverage.rows, coverage.rows_hit, strict=True)],
         "regions": [
-            {"where": p.where, "role": p.role, "rule": p.rule, "operation": p.operation, "hit": hit}
+            {
+                "where": p.where,
+                "roles": [role for role, _ in p.boxes],
+                "rule": p.rule,
+                "operation": p.operation,
+                "hit": hit,
+            }
             for p, hit in zip(coverage.parts, coverage.parts_hit, strict=True)
         ],
         "boundaries": [

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from ecm_rules.cli import check, conformance, decide, diff, explain, output, policy, scenarios, schema, session, table
+from ecm_rules.cli import (
+    check,
+    conformance,
+    decide,
+    diff,
+    explain,
+    fmt,
+    output,
+    policy,
+    scenarios,
+    schema,
+    session,
+    table,
+)
 
 app = typer.Typer(
     name="ecm-rules",
@@ -23,6 +36,7 @@ app.command("explain")(explain.explain)
 app.command("diff")(diff.diff)
 app.command("test")(scenarios.scenarios)
 app.command("table")(table.table)
+app.command("fmt")(fmt.fmt)
 app.command("schema")(schema.schema)
 app.command("conformance")(conformance.conformance)
 

@@ -44,6 +44,12 @@ def document(data: Any) -> None:
     print(json.dumps(data, allow_nan=False))
 
 
+def raw(data: bytes) -> None:
+    """Exactly these bytes on stdout, whatever its encoding."""
+    if sys.stdout is not None:
+        sys.stdout.buffer.write(data)
+
+
 def standard_input() -> bytes:
     """What stands on stdin, as far as a snapshot may be long; nothing where it is closed."""
     return sys.stdin.buffer.read(files.MAX_BYTES + 1) if sys.stdin is not None else b""

@@ -49,7 +49,7 @@ def session_name(session: str) -> str:
     return "h-" + sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def replace(path: str, data: bytes) -> None:
+def replace(path: str, data: bytes, mode: int = 0o600) -> None:
     """Write `data` in the place of the file, atomically: a reader, or a crash, finds the old file or the new one."""
     _refuse_link(path)
     temporary = f"{path}.{os.urandom(8).hex()}.tmp"
@@ -57,6 +57,7 @@ def replace(path: str, data: bytes) -> None:
     try:
         try:
             _write(handle, data)
+            os.fchmod(handle, mode)
         finally:
             os.close(handle)
         os.replace(temporary, path)

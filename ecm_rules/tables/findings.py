@@ -25,6 +25,7 @@ CODES = {
     "ECM106": "a plain scalar that YAML 1.1 and YAML 1.2 read differently",
     "ECM107": "a number that is not finite or out of range",
     "ECM108": "not exactly one document",
+    "ECM109": "a text that cannot be laid out without loss",
     "ECM201": "an unknown key",
     "ECM202": "a missing key",
     "ECM203": "a value of the wrong type",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from collections.abc import Callable
 
 from ecm_rules.analysis.files import check_file
 from ecm_rules.tables.findings import Finding
@@ -11,8 +11,8 @@ from ecm_rules.tables.findings import Finding
 _MOST = 200
 
 
-def repair(path: str, project: str | None) -> int:
-    """Carry out the certain fixes in a file, one after the other; how many there were. Raises OSError.
+def repair(path: str, project: str | None, write: Callable[[str, bytes], None]) -> int:
+    """Carry out the certain fixes in a file, one after the other, with `write`; how many there were. Raises OSError.
 
     A fix that brings about an error, or does not end the finding, is taken back.
     """
@@ -23,13 +23,13 @@ def repair(path: str, project: str | None) -> int:
         if not fixable:
             break
         finding = fixable[0]
-        with open(path, encoding="utf-8", newline="") as file:
-            text = file.read()
-        _write(path, _fixed(text, finding))
+        with open(path, "rb") as file:
+            data = file.read()
+        write(path, _fixed(data.decode("utf-8"), finding).encode("utf-8"))
         after = check_file(path, project)
         if _errors(after) - _errors(before) or finding.message in {f.message for f in after}:
             refused.add(finding.message)
-            _write(path, text)
+            write(path, data)
         else:
             done += 1
     return done
@@ -48,17 +48,3 @@ def _fixed(text: str, finding: Finding) -> str:
     bom = 1 if span.line == 1 and text.startswith("\ufeff") else 0
     lines[span.line - 1] = line[: span.column - 1 + bom] + finding.fix.text + line[span.end_column - 1 + bom :]
     return "\n".join(lines)
-
-
-def _write(path: str, text: str) -> None:
-    """Replace the file in one step, with its mode."""
-    target = os.path.realpath(path)
-    handle, name = tempfile.mkstemp(dir=os.path.dirname(target))
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, os.stat(target).st_mode & 0o7777)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import enum
+import os
+import stat
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from ecm_rules.cli import output
-from ecm_rules.tables.findings import ERROR, NOTE, WARNING, Finding, in_order
+from ecm_rules.kernel import files
+from ecm_rules.tables.findings import ERROR, NOTE, WARNING, Finding, in_order, printable
 
 
 class Format(enum.StrEnum):
@@ -37,17 +40,16 @@ def check(
 ) -> None:
     """Prove what can be proven about tables. Exit 0 when clean, 1 on findings, 2 where there is nothing to read."""
     from ecm_rules.analysis.files import check_file, targets
-    from ecm_rules.analysis.repair import repair
     from ecm_rules.cli import reports
 
     with output.refusals(project):
-        files = targets(paths or [], project)
-    fixed = sum(repair(file, project) for file in files) if fix else 0
-    findings = in_order(finding for file in files for finding in check_file(file, project))
+        named = targets(paths or [], project)
+    fixed = sum(_repaired(file, project) for file in named) if fix else 0
+    findings = in_order(finding for file in named for finding in check_file(file, project))
     shown = [f for f in findings if notes or f.severity != NOTE]
     match form:
         case Format.json:
-            output.document({"files": files, "fixed": fixed, "findings": [reports.as_data(f) for f in findings]})
+            output.document({"files": named, "fixed": fixed, "findings": [reports.as_data(f) for f in findings]})
         case Format.sarif:
             output.document(reports.sarif(findings))
         case Format.github:
@@ -57,11 +59,21 @@ def check(
             if shown:
                 output.show_findings(shown)
                 print()
-            print(_summary(findings, len(files), fixed, notes))
+            print(_summary(findings, len(named), fixed, notes))
     raise typer.Exit(_exit(findings, strict))
 
 
-def _summary(findings: Sequence[Finding], files: int, fixed: int, notes_shown: bool) -> str:
+def _repaired(path: str, project: str) -> int:
+    from ecm_rules.analysis.repair import repair
+
+    try:
+        return repair(path, project, lambda file, data: files.replace(file, data, stat.S_IMODE(os.stat(file).st_mode)))
+    except OSError as error:
+        output.say(f"{printable(path)}: not fixed: {(error.strerror or str(error)).lower()}")
+        return 0
+
+
+def _summary(findings: Sequence[Finding], count: int, fixed: int, notes_shown: bool) -> str:
     counts = {severity: sum(f.severity == severity for f in findings) for severity in (ERROR, WARNING, NOTE)}
     told = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts.items() if count]
     if not counts[ERROR] and not counts[WARNING]:
@@ -70,7 +82,7 @@ def _summary(findings: Sequence[Finding], files: int, fixed: int, notes_shown: b
         told[-1] += " (--notes shows them)"
     if fixed:
         told.append(f"{fixed} fixed")
-    return f"{files} file{'' if files == 1 else 's'}: {', '.join(told)}"
+    return f"{count} file{'' if count == 1 else 's'}: {', '.join(told)}"
 
 
 def _exit(findings: Sequence[Finding], strict: bool) -> int:

@@ -192,8 +192,8 @@ def test_tables_of_different_vocabularies_are_compared_by_what_they_read(tmp_pat
     head = "schema_version: 1\noperations: {continue: {}, stop: {}}\n"
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
     old.write_text(
-        head + "fields: {n: {path: a.n, type: integer, max: 9}}\n"
-        "rules: [{id: A, when: {n_gte: 5}, operation: stop}, {id: B, when: {}, operation: continue}]\n"
+        head + "fields: {num: {path: a.n, type: integer, max: 9}}\n"
+        "rules: [{id: A, when: {num_gte: 5}, operation: stop}, {id: B, when: {}, operation: continue}]\n"
     )
     new.write_text(
         head + "fields: {m: {path: a.n, type: number}, f: {path: f, type: boolean}}\n"

@@ -114,6 +114,7 @@ DOCUMENTS = {
     "decision-table": plain(LATERAL),
     "project-context": PROJECT,
     "project-ecm": EXTRA,
+    "scenarios": plain(FIXTURES / "scenarios/context-policy.yaml"),
 }
 JUNK = [
     None, True, False, -1, 0, 1, 2, 0.5, 2.0, "", "a", "red", "compact", "a b", "9a", "é", "a" * 65, "own", [], ["a"],

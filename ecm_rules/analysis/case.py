@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box, Budget, Row
-from ecm_rules.analysis.dimensions import test_of
+from ecm_rules.analysis.dimensions import Member
 from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
@@ -40,7 +40,7 @@ class Case:
             for test in invariant.assume
             if test.signal in policy.table.vocabulary.declared()
         ]
-        spaces = tuple(Space.of([policy.program], role, asked) for role in engine.ROLES)
+        spaces = Space.all_of([policy.program], asked)
         outcomes = tuple(
             tuple(outcome(policy.program, n, role) for n in range(len(policy.program["rows"]))) for role in engine.ROLES
         )
@@ -63,20 +63,21 @@ class Case:
             self.firing[key] = boxes.uncovered(boxes.within(space.full, rows[index][1]), rows[:index], self.budget)
         return self.firing[key]
 
-    def witness(self, space: Space, box: Box) -> Witness:
-        return Witness(space.snapshot(box), space.role)
+    def witness(self, space: Space, box: Box, chosen: Mapping[int, Member] | None = None) -> Witness | None:
+        """A snapshot in the box, in some dimensions a chosen member; None where an expression had to be inverted."""
+        return space.witness(box, chosen=chosen)
 
     def told(self, space: Space, box: Box) -> str:
-        """The box in words, with the role where both are not the same, and what was taken for free."""
-        text = words.sentence(space, box)
+        """The box in words, and what was taken for free."""
+        return words.sentence(space, box) + self.caveat(space, box)
+
+    def caveat(self, space: Space, box: Box) -> str:
+        """What was taken for free, in parentheses; empty where nothing was."""
         free = space.free(box)
-        return f"{text} (whatever the expression of {words.listed(free)} can give)" if free else text
+        return f" (whatever the expression of {words.listed(free)} can give)" if free else ""
 
 
 def outcome(program: dict[str, Any], index: int, role: str) -> str:
     """The operation of a row in a role."""
     raw = program["rows"][index]["operation"]
     return str(program["remap"].get(role, {}).get(raw, raw))
-
-
-__all__ = ["Case", "outcome", "test_of"]

@@ -10,9 +10,9 @@ import attrs
 from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
-from ecm_rules.analysis.dimensions import SHARE, Path
 from ecm_rules.analysis.numbers import after, before
 from ecm_rules.analysis.scenarios import Reading, Result, decide, read
+from ecm_rules.analysis.sources import SHARE, Path
 from ecm_rules.analysis.space import at, inside, replaced
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.compile import fields_of
@@ -190,7 +190,8 @@ def _around(threshold: Any, spec: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _exercises(case: Case, edge: Boundary, reading: Reading) -> bool:
     """Whether a snapshot has the value, and meets all other tests of the row whose threshold it is."""
-    if at(reading.snapshot, edge.path) != edge.value:
+    value = at(reading.snapshot, edge.path)
+    if value != edge.value or isinstance(value, bool):
         return False
     if edge.index is None:
         return True

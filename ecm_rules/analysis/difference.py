@@ -28,7 +28,8 @@ class Side:
 
     operation: str
     rule: str | None
-    witness: Witness
+    witness: Witness | None
+    """None where it depends on an expression that is not looked into."""
 
 
 @attrs.frozen
@@ -79,7 +80,7 @@ def compare(old: Policy, new: Policy, nodes: int = NODES) -> Difference:
     Raises boxes.Inconclusive where more than `nodes` boxes would have to be looked at.
     """
     budget = Budget(nodes)
-    spaces = tuple(Space.of([old.program, new.program], role) for role in engine.ROLES)
+    spaces = Space.all_of([old.program, new.program])
     found = [region for space in spaces for region in _regions(old, new, space, budget)]
     return Difference(spaces, tuple(_merged(found)))
 
@@ -146,10 +147,7 @@ def _described(
         described = [(piece, (), (piece,)) for piece in pieces]
     ranks = {o.name: o.severity for policy in (new, old) for o in policy.table.vocabulary.operations}
     for box, unless, inner in described:
-        sides = [
-            Side(end.operation, end.rule, Witness(space.snapshot(inner[0], n), space.role))
-            for n, end in enumerate(ends)
-        ]
+        sides = [Side(end.operation, end.rule, space.witness(inner[0], n)) for n, end in enumerate(ends)]
         change = _change(ranks.get(one.operation), ranks.get(other.operation))
         where = words.sentence(space, box)
         yield Region(where, unless, (space.role,), sides[0], sides[1], change, ((space.role, inner),))
@@ -174,5 +172,5 @@ def _merged(regions: list[Region]) -> Iterator[Region]:
             both = (*known.roles, *region.roles)
             merged[key] = attrs.evolve(known, roles=both, boxes=known.boxes + region.boxes)
         else:
-            merged[(*key, region.unless, region.roles)] = region
+            merged[(*key, len(merged))] = region
     return iter(merged.values())

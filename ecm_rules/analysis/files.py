@@ -21,10 +21,7 @@ def targets(paths: Iterable[str], project: str | None) -> list[str]:
     """
     found = []
     for path in paths:
-        inside = sorted(f for f in os.listdir(path) if f.endswith(".yaml")) if os.path.isdir(path) else None
-        if inside == []:
-            raise EcmError([Finding("ECM100", path, 0, 0, "found no *.yaml in this folder", "name a table")])
-        found += [path] if inside is None else [os.path.join(path, file) for file in inside]
+        found += documents.tables_in(path) if os.path.isdir(path) else [path]
     if found:
         return list(dict.fromkeys(found))
     found = [places.shipped(folder) for folder in load.FOLDERS]

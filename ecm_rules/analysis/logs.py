@@ -12,9 +12,12 @@ from ecm_rules.analysis.boxes import Box, Budget, Row
 from ecm_rules.analysis.case import NODES
 from ecm_rules.analysis.difference import Difference
 from ecm_rules.analysis.dimensions import Dimension
+from ecm_rules.analysis.sources import Sources
 from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program as engine
+from ecm_rules.engine.compile import fields_of
 from ecm_rules.engine.zones import UNKNOWN, rezone
+from ecm_rules.tables.domains import accept
 
 
 @attrs.frozen
@@ -65,45 +68,67 @@ def _placed(line: bytes, spaces: dict[str, Space]) -> tuple[Space | None, Box | 
         return None, None
     space = spaces[engine.role_of(entry.get("subagent") is True)]
     known, missing = _known(entry, space)
-    box = tuple(_possible(space, dimension, entry, known, missing) for dimension in space.dimensions)
-    return space, box if known and all(box) else None
+    read = [_as_read(space, number, entry, known, missing) for number in range(len(space.sources))]
+    box = tuple(_possible(dimension, read) for dimension in space.dimensions)
+    return space, box if (known or missing) and all(box) else None
 
 
 def _known(entry: dict[str, Any], space: Space) -> tuple[dict[str, Any], set[str]]:
-    """The values of the names that the line tells, and those of them that were missing."""
-    signals, missing = entry.get("signals"), entry.get("missing")
-    if signals.__class__ is dict and missing.__class__ is list and signals:
-        return dict(signals), {name for name in missing if isinstance(name, str)}
+    """What the snapshot of a line gave by name, and the names that it did not give. What is in neither is not told."""
     program = space.sources[0].program
-    snapshot = {key: value for key, value in entry.items() if value is not None}
-    values, missing, _ = engine.read({**program, "signals": []}, snapshot, space.role)
-    told = {name: value for name, value in values.items() if name not in missing}
-    told |= {s["name"]: entry[s["name"]] for s in program["signals"] if entry.get(s["name"]).__class__ is bool}
-    return told, set()
+    declared = {d["name"]: d for d in (*program["fields"], *program["signals"])}
+    signals, missing = entry.get("signals"), entry.get("missing")
+    absent: set[str] = set()
+    if signals.__class__ is dict and missing.__class__ is list and signals:
+        absent = {name for name in missing if name.__class__ is str and name in declared}
+        given = {name: value for name, value in signals.items() if name in declared and name not in absent}
+    else:
+        # A line of the nexus: null, or a key that is not there, tells nothing.
+        paths = {f["path"][0]: f["name"] for f in program["fields"] if len(f.get("path", ())) == 1}
+        given = {paths.get(key, key): value for key, value in entry.items() if paths.get(key, key) in declared}
+    taken = {name: accept(declared[name], value) for name, value in given.items()}
+    return {name: value for name, value in taken.items() if value is not None}, absent
 
 
-def _possible(
-    space: Space, dimension: Dimension, entry: dict[str, Any], known: dict[str, Any], missing: set[str]
-) -> int:
-    """The cells that agree with what the line tells."""
-    values = [dict(known) for _ in space.sources]
-    for n, source in enumerate(space.sources):
-        for field in source.fields:
-            name = field["name"]
-            if tuple(field["path"]) not in source.derived or name not in known:
-                continue
-            zone = rezone(entry, source.program)
-            if zone != UNKNOWN:
-                values[n][name] = zone
-            elif n > 0:
-                del values[n][name]
+def _as_read(
+    space: Space, number: int, entry: dict[str, Any], known: dict[str, Any], missing: set[str]
+) -> tuple[dict[str, Any], set[str]]:
+    """The values that a program reads of a line, as far as that is certain, and which of them are missing."""
+    first, source = space.sources[0], space.sources[number]
+    values: dict[str, Any] = {}
+    for spec in (*source.program["fields"], *source.program["signals"]):
+        name = spec["name"]
+        zoned = tuple(spec.get("path", ())) in source.derived
+        if zoned and (zone := rezone(entry, source.program)) != UNKNOWN:
+            values[name] = zone
+        elif (number == 0 or (not zoned and _same(first, source, name))) and (name in known or name in missing):
+            values[name] = spec.get("missing") if name in missing else known[name]
+    return values, missing
+
+
+def _same(one: Sources, other: Sources, name: str) -> bool:
+    """Whether two programs read a name alike, but for what takes its place where it is missing."""
+
+    def declared(source: Sources, name: str, *left_out: str) -> Any:
+        specs = (*source.program["fields"], *source.program["signals"])
+        return [{k: v for k, v in spec.items() if k not in left_out} for spec in specs if spec["name"] == name]
+
+    mine = declared(one, name, "missing")
+    if not mine or mine != declared(other, name, "missing"):
+        return False
+    # A signal is computed from what stands in the place of a field that is missing, too.
+    return all(declared(one, n) == declared(other, n) for n in fields_of(mine[0].get("from", ["literal", None])))
+
+
+def _possible(dimension: Dimension, read: list[tuple[dict[str, Any], set[str]]]) -> int:
+    """The cells that agree with what is certain."""
     fits = 0
     for signature, cell in dimension.signatures.items():
         told = zip(dimension.tests, signature, strict=True)
         if all(
-            engine.holds(operator, values[n][name], name in missing, constant) is holds
+            engine.holds(operator, read[n][0][name], name in read[n][1], constant) is holds
             for (n, (name, operator, constant)), holds in told
-            if name in values[n]
+            if name in read[n][0]
         ):
             fits |= 1 << cell
     return fits

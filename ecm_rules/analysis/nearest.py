@@ -14,9 +14,10 @@ import attrs
 
 from ecm_rules.analysis.boxes import Inconclusive
 from ecm_rules.analysis.case import Case, outcome
-from ecm_rules.analysis.dimensions import SHARE, Path, Sources, is_free, literals
 from ecm_rules.analysis.numbers import after, before, between
+from ecm_rules.analysis.sources import SHARE, Path, Sources, is_free, literals
 from ecm_rules.analysis.space import at, replaced, rezoned
+from ecm_rules.analysis.words import listed
 from ecm_rules.engine.compile import fields_of
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.domains import LARGEST, NUMERIC, accept
@@ -73,15 +74,24 @@ def nearest(policy: Policy, meter: Any, role: str) -> list[Miss]:
     for index, row in enumerate(policy.table.rows):
         if row.id in wanted:
             operation = outcome(policy.program, index, role)
-            misses.append(_miss(source, meter, row.id, operation, found.get(row.id), row.id in alive))
+            free = [t.signal for t in row.tests if any(is_free(leaf) for leaf in source.leaves[t.signal])]
+            misses.append(_miss(source, meter, row.id, operation, found.get(row.id), row.id in alive, free))
     return misses
 
 
 def _miss(
-    source: Sources, meter: Any, rule: str, operation: str, found: tuple[float, tuple[_Move, ...]] | None, alive: bool
+    source: Sources,
+    meter: Any,
+    rule: str,
+    operation: str,
+    found: tuple[float, tuple[_Move, ...]] | None,
+    alive: bool,
+    free: list[str],
 ) -> Miss:
     if found is None:
         reason = "more than two signals away" if alive else "never fires in this role"
+        if alive and free:
+            reason = f"not found: it depends on the expression of {listed(free)}"
         return Miss(rule, operation, None, None, reason)
     changes = []
     for move in found[1]:
@@ -89,7 +99,7 @@ def _miss(
         for leaf, share in source.derived.items():
             if share == move.path:
                 changes.append(Change(".".join(leaf), at(meter, leaf), at(_moved(source, meter, [move]), leaf)))
-    changed = tuple(change for change in changes if change.before != change.after)
+    changed = tuple(c for c in changes if c.before.__class__ is not c.after.__class__ or c.before != c.after)
     return Miss(rule, operation, changed, _moved(source, meter, found[1]))
 
 
@@ -168,6 +178,7 @@ def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> It
         cuts = sorted({*numbers, *(spec[key] for key in ("min", "max", "above", "below") if key in spec)})
         for cut in cuts:
             yield from (before(cut, whole), cut, after(cut, whole))
+            yield from (before(cut, True), after(cut, True))
         if accept(spec, at(meter, path)) is None:  # from nothing, any number is as near; one that reads well is there
             for low, high in itertools.pairwise([-LARGEST, *cuts, LARGEST]):
                 yield from between(low, high, 1, whole)

@@ -49,6 +49,7 @@ def successors_of_subagents(case: Case) -> Iterator[Finding]:
     for index, row in enumerate(case.table.rows):
         if outcomes[index] in spawning and (box := case.fires(space, index)) is not None:
             message = f"found `{outcomes[index]}` for a subagent in `{row.id}`, which starts a successor"
+            message += case.caveat(space, box)
             help = f"map `{row.operation}` in `subagents.operation_remap`"
             yield case.table.source.finding(
                 "ECM703", row.operation_span, message, help, witness=case.witness(space, box)
@@ -155,10 +156,10 @@ def _breaches(case: Case, space: Space, invariant: Invariant, box: Box) -> Itera
         if not _holds(invariant, decided):
             found = boxes.uncovered(boxes.within(box, rows[index][1]), rows[:index], case.budget)
             if found is not None:
-                yield f"`{outcomes[index]}` by `{row.id}`", found
+                yield f"`{outcomes[index]}` by `{row.id}`{case.caveat(space, found)}", found
     nothing: dict[str, Any] = {"operation": engine.CONTINUE, "raw_operation": engine.CONTINUE, "rule": None}
     if not _holds(invariant, nothing) and (found := boxes.uncovered(box, rows, case.budget)) is not None:
-        yield f"`{engine.CONTINUE}` by no row", found
+        yield f"`{engine.CONTINUE}` by no row{case.caveat(space, found)}", found
 
 
 def _holds(invariant: Invariant, decided: dict[str, Any]) -> bool:

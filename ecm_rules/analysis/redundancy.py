@@ -53,8 +53,10 @@ def order_sensitive_rows(case: Case) -> Iterator[Finding]:
                     where, before[earlier] = space, box
         if before:
             names = listed([case.table.rows[n].id for n in sorted(before)])
+            box = list(before.values())[-1]
             message = f"found the row `{row.id}` behind {names}: both hold together, and the order decides"
-            witness = case.witness(where, list(before.values())[-1])
+            message += case.caveat(where, box)
+            witness = case.witness(where, box)
             yield case.table.source.finding("ECM606", row.span, message, severity=NOTE, witness=witness)
 
 

@@ -34,7 +34,7 @@ def _revision(name: str, beside: str | None) -> Policy:
     path = os.path.realpath(load.locate(beside))
     root = os.path.realpath(_git(name, os.path.dirname(path), "rev-parse", "--show-toplevel").strip())
     # The path inside the repository, and the whole vocabulary where the table has one beside it.
-    wanted = given or os.path.relpath(path, root)
+    wanted = _inside(name, root, given) if given else os.path.relpath(path, root)
     home = load.home_of(path)
     folders = [os.path.relpath(os.path.join(home, folder), root) for folder in load.FOLDERS] if home else []
     listed = _git(
@@ -53,6 +53,15 @@ def _revision(name: str, beside: str | None) -> Policy:
             return Policy.of(load.load_table(target, None, load.home_of(target)))
         except EcmError as error:
             raise EcmError(_renamed(f, folder, f"{PREFIX}{revision}") for f in error.findings) from None
+
+
+def _inside(name: str, root: str, given: str) -> str:
+    """A path as git takes it behind a revision: from the root, or with a dot from the working folder."""
+    here = os.getcwd() if given.startswith(("./", "../")) else root
+    inside = os.path.relpath(os.path.realpath(os.path.join(here, given)), root)
+    if inside.startswith(os.pardir):
+        raise _refusal(name, "found a path outside the repository", "give a path from its root")
+    return inside
 
 
 def _git(name: str, folder: str, *arguments: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.analysis.dimensions import Sources
+from ecm_rules.analysis.sources import Sources, put
 from ecm_rules.analysis.space import rezoned
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
@@ -95,11 +95,10 @@ def _named(policy: Policy, moment: Moment, source: Source, findings: list[Findin
             node = moment.node.at(("signals", spec["name"]))
             message = f"found {shown(value)} for `{spec['name']}`, expected {expected(spec)}"
             findings.append(source.finding("ECM304", node.span, message))
-        elif "path" in spec:
-            place = snapshot
-            for key in spec["path"][:-1]:
-                place = place.setdefault(key, {})
-            place[spec["path"][-1]] = given.pop(spec["name"])
+        elif "path" in spec and not put(snapshot, tuple(spec["path"]), given.pop(spec["name"])):
+            node = moment.node.at(("signals", spec["name"]))
+            message = f"found `{spec['name']}` inside or in the place of another, which no snapshot can give together"
+            findings.append(source.finding("ECM204", node.span, message, "leave one of the two out"))
     values, missing, _ = engine.read(policy.program, snapshot, moment.role)
     for spec in (*policy.program["fields"], *policy.program["signals"]):
         if spec["name"] in given and spec.get("scope", moment.role) == moment.role:

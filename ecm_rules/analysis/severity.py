@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ecm_rules.analysis import boxes
 from ecm_rules.analysis.boxes import Box, Row
 from ecm_rules.analysis.case import Case
-from ecm_rules.analysis.dimensions import Dimension
+from ecm_rules.analysis.dimensions import Dimension, Member
 from ecm_rules.analysis.space import Space
 from ecm_rules.tables.findings import Finding
 from ecm_rules.tables.models import Declared
@@ -22,51 +22,66 @@ def milder_when_worse(case: Case) -> Iterator[Finding]:
     told: set[tuple[str, int, int]] = set()
     for space, rows, outcomes in case.roles():
         ranks = [severity.get(operation) for operation in outcomes]
+        # Where every snapshot has an operation with a rank, no step from mild to bad is milder if no single one is.
+        ranked = None not in ranks and boxes.uncovered(space.full, rows, case.budget) is None
         for place, dimension in enumerate(space.dimensions):
             for name in dimension.names:
-                for mild, bad in _steps(dimension, declared[name]):
-                    for one, other, box in _violations(case, rows, ranks, space.full, place, mild, bad):
+                for mild, bad in _steps(dimension, declared[name], ranked):
+                    for one, other, box in _violations(case, rows, ranks, space.full, place, mild.cell, bad.cell):
                         if (name, one, other) not in told:
                             told.add((name, one, other))
-                            yield _found(case, space, name, (one, other), (_at(box, place, mild), _at(box, place, bad)))
+                            yield _found(case, space, name, (one, other), box, place, (mild.member, bad.member))
 
 
-def _found(case: Case, space: Space, name: str, pair: tuple[int, int], points: tuple[Box, Box]) -> Finding:
+class _Point(NamedTuple):
+    """A value on the way from mild to bad: its rank, and a member of a cell that has it."""
+
+    rank: Any
+    cell: int
+    member: Member
+
+
+def _found(
+    case: Case, space: Space, name: str, pair: tuple[int, int], box: Box, place: int, members: tuple[Member, Member]
+) -> Finding:
     one, other = (case.table.rows[n] for n in pair)
     outcomes = dict(zip((s.role for s in case.spaces), case.outcomes, strict=True))[space.role]
     message = (
         f"found `{other.id}`, which leads to `{outcomes[pair[1]]}` where `{name}` is worse than "
-        f"where `{one.id}` leads to `{outcomes[pair[0]]}`"
+        f"where `{one.id}` leads to `{outcomes[pair[0]]}`{case.caveat(space, box)}"
     )
-    help = f"the milder meter is {case.witness(space, points[0])}; order the rows so that the severer operation wins"
-    return case.table.source.finding("ECM608", other.span, message, help, witness=case.witness(space, points[1]))
+    mild, bad = (case.witness(space, box, {place: member}) for member in members)
+    help = "order the rows so that the severer operation wins"
+    help = f"the milder meter is {mild}; {help}" if mild else help
+    return case.table.source.finding("ECM608", other.span, message, help, witness=bad)
 
 
-def _at(box: Box, place: int, cell: int) -> Box:
-    return (*box[:place], 1 << cell, *box[place + 1 :])
-
-
-def _steps(dimension: Dimension, declared: Declared) -> Iterator[tuple[int, int]]:
-    """Neighbouring cells between which the signal gets worse and all others of the dimension stay as they are."""
+def _steps(dimension: Dimension, declared: Declared, ranked: bool) -> Iterator[tuple[_Point, _Point]]:
+    """Cells between which the signal gets worse and all others of the dimension stay as they are: neighbours alone
+    where that is enough, else all.
+    """
     tested = {test[0] for _, test in dimension.tests}
     if not declared.worse or declared.name not in tested:
         return
-    chains: dict[Any, list[tuple[Any, int]]] = {}
+    chains: dict[Any, dict[Any, dict[int, _Point]]] = {}
     for cell, members in enumerate(dimension.cells):
         for member in members:
             rank = _rank(declared, member.seen[0][declared.name])
-            if rank is None:
-                continue
-            others = tuple(
-                (n, member.seen[0][n], n in member.absent[0])
-                for n in dimension.names
-                if n in tested and n != declared.name
-            )
-            chains.setdefault(others, []).append((rank, cell))
-    steps = (itertools.pairwise(dict.fromkeys(sorted(chain))) for chain in chains.values())
-    yield from dict.fromkeys(
-        (one[1], other[1]) for pairs in steps for one, other in pairs if one[0] < other[0] and one[1] != other[1]
-    )
+            if rank is not None:
+                others = tuple(
+                    (n, member.seen[0][n], n in member.absent[0])
+                    for n in dimension.names
+                    if n in tested and n != declared.name
+                )
+                chains.setdefault(others, {}).setdefault(rank, {}).setdefault(cell, _Point(rank, cell, member))
+    told: set[tuple[int, int]] = set()
+    for chain in chains.values():
+        levels = [list(chain[rank].values()) for rank in sorted(chain)]
+        pairs = itertools.pairwise(levels) if ranked else itertools.combinations(levels, 2)
+        for mild, bad in (pair for one, other in pairs for pair in itertools.product(one, other)):
+            if mild.cell != bad.cell and (mild.cell, bad.cell) not in told:
+                told.add((mild.cell, bad.cell))
+                yield mild, bad
 
 
 def _rank(declared: Declared, value: Any) -> Any:

@@ -18,14 +18,14 @@ _MOST_BOXES = 200
 
 def gaps(case: Case) -> Iterator[Finding]:
     """What no row holds for, each region once."""
-    regions: dict[str, list[Witness]] = {}
+    regions: dict[str, list[tuple[str, Witness | None]]] = {}
     for space, rows, _ in case.roles():
         left = itertools.islice(boxes.remainders(space.full, rows, case.budget), _MOST_BOXES)
         for box in boxes.joined(left):
-            regions.setdefault(case.told(space, box), []).append(case.witness(space, box))
-    for number, (where, witnesses) in enumerate(regions.items()):
-        witness = witnesses[0]
-        told = where if len(witnesses) > 1 else f"{where}, as {words.an(witness.role)}"
+            regions.setdefault(case.told(space, box), []).append((space.role, case.witness(space, box)))
+    for number, (where, shown) in enumerate(regions.items()):
+        role, witness = shown[0]
+        told = where if len(shown) > 1 else f"{where}, as {words.an(role)}"
         more = len(regions) - _MOST_GAPS if number == _MOST_GAPS - 1 else 0
         message = f"found no row for {told}" + (f", and {more} more regions" if more > 0 else "")
         help = (
@@ -44,15 +44,25 @@ def dead_rows(case: Case) -> Iterator[Finding]:
         if all(is_impossible(space, index) for space in case.spaces):
             yield _impossible(case, row)
             continue
-        covering: set[int] = set()
-        for space, rows, _ in case.roles():
-            box = boxes.within(space.full, rows[index][1])
-            covering.update(boxes.cover(box, rows[:index], case.budget) or () if all(box) else ())
-        names = ", ".join(f"`{case.table.rows[n].id}`" for n in sorted(covering))
+        names = ", ".join(f"`{case.table.rows[n].id}`" for n in _covering(case, index))
         message = f"found the row `{row.id}`, which is unreachable: covered by {names}"
         yield case.table.source.finding(
             "ECM603", row.span, message, "remove it, move it up, or narrow the rows before it"
         )
+
+
+def _covering(case: Case, index: int) -> list[int]:
+    """The fewest rows before this one, the earlier ones where there is a choice, that cover it in every role."""
+    found: set[int] = set()
+    asked = [(space, rows, boxes.within(space.full, rows[index][1])) for space, rows, _ in case.roles()]
+    asked = [(space, rows, box) for space, rows, box in asked if all(box)]
+    for _, rows, box in asked:
+        found.update(boxes.cover(box, rows[:index], case.budget) or ())
+    for number in sorted(found, reverse=True) if len(asked) > 1 else ():
+        fewer = found - {number}
+        if all(boxes.uncovered(box, [rows[n] for n in fewer], case.budget) is None for _, rows, box in asked):
+            found = fewer
+    return sorted(found)
 
 
 def is_impossible(space: Space, index: int) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.analysis import dimensions
 from ecm_rules.analysis.boxes import Box, Row, Sides
-from ecm_rules.analysis.dimensions import NOTHING, Dimension, Member, Path, Sources, Test
+from ecm_rules.analysis.dimensions import Dimension, Member, dimensions
+from ecm_rules.analysis.sources import NOTHING, Path, Sources, Test, is_free, test_of
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.compile import Program
-from ecm_rules.engine.zones import rezone
+from ecm_rules.engine.zones import told_zone
+from ecm_rules.tables.findings import Witness
 
 
 @attrs.frozen
@@ -25,58 +26,61 @@ class Space:
     full: Box
     rows: tuple[tuple[Row, ...], ...]
 
+    places: dict[str, int]
+    """The dimension that each name belongs to."""
+
     @classmethod
-    def of(cls, programs: Iterable[Program], role: str, asked: Iterable[Test] = ()) -> Space:
-        """The space of some programs together. asked: tests beside those of the rows. Raises Inconclusive."""
+    def all_of(cls, programs: Iterable[Program], asked: Iterable[Test] = ()) -> tuple[Space, ...]:
+        """The space of some programs together, one for each role. asked: tests beside those of the rows.
+
+        Raises Inconclusive.
+        """
         sources = Sources.all_of(programs)
-        tests = dict.fromkeys(
-            [*((n, test) for n, s in enumerate(sources) for test in s.tests), *((0, t) for t in asked)]
-        )
-        found = dimensions.dimensions(sources, tests, role)
-        space = cls(role, sources, found, tuple(d.full for d in found), ())
-        rows = tuple(
-            tuple(
-                (index, space.sides((dimensions.test_of(test) for test in row["when"]), n))
-                for index, row in enumerate(source.program["rows"])
+        tests = [(n, test) for n, source in enumerate(sources) for test in source.tests]
+        tests = list(dict.fromkeys([*tests, *((0, test) for test in asked)]))
+        conjunctions = [[list(map(test_of, row["when"])) for row in source.program["rows"]] for source in sources]
+        spaces = []
+        for role, found in zip(engine.ROLES, dimensions(sources, tests, engine.ROLES), strict=True):
+            places = {name: place for place, dimension in enumerate(found) for name in dimension.names}
+            full = tuple(d.full for d in found)
+            rows = (
+                tuple((index, _sides(found, places, conjunction, n)) for index, conjunction in enumerate(listed))
+                for n, listed in enumerate(conjunctions)
             )
-            for n, source in enumerate(sources)
-        )
-        return attrs.evolve(space, rows=rows)
+            spaces.append(cls(role, sources, found, full, tuple(rows), places))
+        return tuple(spaces)
 
     def sides(self, tests: Iterable[Test], number: int = 0) -> Sides:
         """A conjunction of tests of program `number` as the sides of a box."""
-        found: dict[int, int] = {}
-        for test in tests:
-            place = next(n for n, dimension in enumerate(self.dimensions) if test[0] in dimension.names)
-            dimension = self.dimensions[place]
-            found[place] = found.get(place, dimension.full) & dimension.masks[number, test]
-        return tuple((place, mask) for place, mask in sorted(found.items()) if mask != self.dimensions[place].full)
+        return _sides(self.dimensions, self.places, tests, number)
 
-    def snapshot(self, box: Box, number: int = 0) -> dict[str, Any]:
+    def witness(self, box: Box, number: int = 0, chosen: Mapping[int, Member] | None = None) -> Witness | None:
+        """A snapshot inside the box with this role; None where it depends on an expression that is not looked into."""
+        return None if self.free(box) else Witness(self.snapshot(box, number, chosen), self.role)
+
+    def snapshot(self, box: Box, number: int = 0, chosen: Mapping[int, Member] | None = None) -> dict[str, Any]:
         """A snapshot inside the box, as the table of program `number` is given it: what the box does not constrain is
-        left out where it can be.
+        left out where it can be. chosen: members for some dimensions.
         """
-        chosen = self._chosen(box)
+        members = [(chosen or {}).get(place) or self._member(place, mask) for place, mask in enumerate(box)]
         inputs = [path for dimension in self.dimensions for path in dimension.inputs]
-        values = [value for member in chosen for value in member.values]
-        kept = [(p, v) for p, v in zip(inputs, values, strict=True) if not dimensions.is_free(p)]
+        values = [value for member in members for value in member.values]
+        kept = [(p, v) for p, v in zip(inputs, values, strict=True) if not is_free(p)]
         return self.sources[number].snapshot([p for p, _ in kept], [v for _, v in kept]) or {}
 
-    def _chosen(self, box: Box) -> list[Member]:
-        chosen = []
-        for dimension, mask in zip(self.dimensions, box, strict=True):
-            members = [m for n, cell in enumerate(dimension.cells) if mask >> n & 1 for m in cell]
-            # A leaf that decides is shown; of several that decide together no more than is needed.
-            shown = mask != dimension.full and len(dimension.inputs) == 1
-            chosen.append(max(members, key=_given) if shown else min(members, key=_given))
-        return chosen
+    def _member(self, place: int, mask: int) -> Member:
+        dimension = self.dimensions[place]
+        members = [m for n, cell in enumerate(dimension.cells) if mask >> n & 1 for m in cell]
+        # A leaf that decides is shown; of several that decide together no more than is needed.
+        shown = mask != dimension.full and len(dimension.inputs) == 1
+        return max(members, key=_given) if shown else min(members, key=_given)
 
     def free(self, box: Box) -> list[str]:
         """The names of expressions that are not looked into on which the box depends."""
         return [
             name
             for dimension, mask in zip(self.dimensions, box, strict=True)
-            if mask != dimension.full and any(dimensions.is_free(path) for path in dimension.inputs)
+            if mask != dimension.full and any(is_free(path) for path in dimension.inputs)
             for name in dimension.names
         ]
 
@@ -105,11 +109,20 @@ class Space:
         return tuple(point)
 
 
+def _sides(dimensions: tuple[Dimension, ...], places: Mapping[str, int], tests: Iterable[Test], number: int) -> Sides:
+    found: dict[int, int] = {}
+    for test in tests:
+        place = places[test[0]]
+        mask = dimensions[place].masks[number, test]
+        found[place] = found.get(place, mask) & mask
+    return tuple((place, mask) for place, mask in sorted(found.items()) if mask != dimensions[place].full)
+
+
 def rezoned(meter: Any, source: Sources) -> Any:
     """The meter with the zone that the table's own thresholds give to its utilization, where it tells one."""
     for leaf, share in source.derived.items():
         if at(meter, share[:-1]).__class__ is dict and share[-1] in at(meter, share[:-1]):
-            meter = replaced(meter, leaf, rezone(meter, source.program))
+            meter = replaced(meter, leaf, told_zone(source.program["zones"], at(meter, share)))
     return meter
 
 

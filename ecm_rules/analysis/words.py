@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ecm_rules.analysis.boxes import Box
-from ecm_rules.analysis.dimensions import ABSENT, NOTHING, Dimension, Member, is_free
+from ecm_rules.analysis.dimensions import Dimension, Member
+from ecm_rules.analysis.sources import ABSENT, NOTHING, is_free
 from ecm_rules.analysis.space import Space
 from ecm_rules.tables.findings import clip, printable
 
@@ -55,7 +56,7 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _cells(dimension: Dimension, mask: int) -> list[tuple[Member, ...]]:
+def _cells(dimension: Dimension, mask: int) -> list[list[Member]]:
     return [cell for n, cell in enumerate(dimension.cells) if mask >> n & 1]
 
 
@@ -109,23 +110,32 @@ def _together(columns: dict[str, list[Any]], inside: list[bool], dimension: Dime
 
 
 def _values(name: str, column: list[Any], taken: set[Any], dimension: Dimension) -> str:
+    """The values of a name that are taken; empty where they cannot be told from the others."""
     known = list({_apart(v): v for v in column}.values())
     chosen = [v for v in known if _apart(v) in taken]
     others = [v for v in known if _apart(v) not in taken]
-    numbers = [v for v in known if isinstance(v, int | float) and not isinstance(v, bool)]
-    if numbers and len(numbers) + (_MISSING in known) == len(known):
-        return _numbers(name, sorted(numbers), taken, _MISSING in chosen, dimension)
     if chosen == [_MISSING]:
         return f"{name} missing"
     if others == [_MISSING]:
         return f"{name} given"
-    if len(others) == 1 and len(chosen) > 2:
+    strangers = [v for v in known if isinstance(v, str) and v in dimension.others]
+    if strangers and any(v in chosen for v in strangers):  # all that nothing names: told by what it is not
+        rest = f" {_or(map(_value, others))}" if others else ""
+        return f"{name} not{rest}" if rest and all(v in chosen for v in strangers) else ""
+    numbers = sorted(v for v in known if isinstance(v, int | float) and not isinstance(v, bool))
+    words = _numbers(numbers, taken, dimension) if numbers else []
+    if words is None:
+        return ""
+    if words == [""]:
+        words = ["any number"]
+    elif len(others) == 1 and len(chosen) > 2 and not numbers:
         return f"{name} not {_value(others[0])}"
-    return f"{name} {_or(_value(v) for v in chosen)}"
+    words += [_value(v) for v in chosen if v not in numbers or isinstance(v, bool)]
+    return f"{name} {_or(words)}"
 
 
-def _numbers(name: str, known: list[Any], taken: set[Any], missing: bool, dimension: Dimension) -> str:
-    """Runs of neighbouring numbers as intervals; empty where a run ends in the middle of a gap."""
+def _numbers(known: list[Any], taken: set[Any], dimension: Dimension) -> list[str] | None:
+    """Runs of neighbouring numbers as intervals, an empty one for all of them; None where a run ends inside a gap."""
     told = []
     for chosen, run in itertools.groupby(known, key=lambda value: _apart(value) in taken):
         if not chosen:
@@ -133,13 +143,9 @@ def _numbers(name: str, known: list[Any], taken: set[Any], missing: bool, dimens
         values = list(run)
         before, behind = known.index(values[0]), known.index(values[-1])
         if _split(known, before - 1, before, dimension) or _split(known, behind, behind + 1, dimension):
-            return ""
+            return None
         told.append(_interval(values, before == 0, behind == len(known) - 1, dimension))
-    if missing:
-        told.append("missing")
-    elif told == [""]:  # every number
-        return f"{name} given"
-    return f"{name} {_or(t for t in told if t)}" if any(told) else ""
+    return told
 
 
 def _split(known: list[Any], left: int, right: int, dimension: Dimension) -> bool:

@@ -66,7 +66,7 @@ def _text(regions: Any, counts: Any) -> str:
         lines.append(region.text)
         width = max(len(str(side.rule)) for side in (region.old, region.new))
         for word, side in (("old", region.old), ("new", region.new)):
-            lines.append(f"  {word}  {side.rule or 'no row':<{width}}  {side.witness}")
+            lines.append(f"  {word}  {side.rule or 'no row':<{width}}  {side.witness or 'depends on an expression'}")
         if counts is not None:
             lines.append(f"  {_counted(counts, number)}")
         lines.append("")
@@ -117,7 +117,8 @@ def _data(before: Any, after: Any, regions: Any, counts: Any) -> dict[str, Any]:
             "change": region.change,
         }
         for word, side in (("old", region.old), ("new", region.new)):
-            entry[word] = {"operation": side.operation, "rule": side.rule, "witness": side.witness.snapshot}
+            witness = side.witness.snapshot if side.witness else None
+            entry[word] = {"operation": side.operation, "rule": side.rule, "witness": witness}
         if counts is not None:
             entry["logged"] = {"inside": counts.inside[number], "undecided": counts.undecided[number]}
         told.append(entry)

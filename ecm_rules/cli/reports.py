@@ -10,7 +10,7 @@ from urllib.parse import quote
 import attrs
 
 from ecm_rules import __version__
-from ecm_rules.tables.findings import CODES, ERROR, NOTE, WARNING, Finding
+from ecm_rules.tables.findings import CODES, ERROR, NOTE, WARNING, Finding, printable
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
@@ -41,7 +41,7 @@ def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
 
 def _result(finding: Finding, rule: int) -> dict[str, Any]:
     text = f"{finding.message}. {finding.help}" if finding.help else finding.message
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(_relative(finding.file))}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(_relative(finding.file), errors="surrogateescape")}}
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": finding.column}
         if finding.end_column > finding.column:
@@ -68,7 +68,7 @@ def workflow_commands(findings: Iterable[Finding]) -> str:
     """One workflow command a finding, which GitHub shows at its line."""
     lines = []
     for finding in findings:
-        properties = {"file": _relative(finding.file)}
+        properties = {"file": printable(_relative(finding.file))}
         if finding.line:
             properties |= {"line": str(finding.line), "col": str(finding.column)}
             if finding.end_column > finding.column:
@@ -91,5 +91,5 @@ def _escape(text: str, more: str = "") -> str:
 
 def _relative(path: str) -> str:
     """The path from the working folder where it lies below, with `/`; else as it is."""
-    inside = os.path.relpath(path)
+    inside = os.path.relpath(path) if path else path
     return (path if inside.startswith(os.pardir) else inside).replace(os.sep, "/")

@@ -81,16 +81,9 @@ def scenarios(
 
 
 def _files(paths: list[str]) -> list[str]:
-    found = []
-    for path in paths:
-        inside = (
-            [os.path.join(path, f) for f in sorted(os.listdir(path)) if f.endswith(".yaml")]
-            if os.path.isdir(path)
-            else [path]
-        )
-        if not inside:
-            raise EcmError([Finding("ECM100", path, 0, 0, "found no *.yaml in this folder", "add a scenario")])
-        found += inside
+    from ecm_rules.tables.documents import tables_in
+
+    found = [file for path in paths for file in (tables_in(path) if os.path.isdir(path) else [path])]
     return list(dict.fromkeys(found))
 
 

@@ -23,6 +23,13 @@ def zone(zones: "Mapping[str, float]", utilization: "float | None") -> str:
     return name
 
 
+def told_zone(zones: "Mapping[str, float]", told: "Any") -> str:
+    """The zone of what a meter tells as its utilization, any JSON value: `unknown` for what is none."""
+    if told.__class__ not in (int, float) or not 0 <= told <= 1:
+        return UNKNOWN
+    return zone(zones, told)
+
+
 def rezone(meter: "Any", program: "Mapping[str, Any]") -> str:
     """The zone that a program's thresholds give to the utilization that a meter (any JSON value) tells.
 
@@ -31,6 +38,4 @@ def rezone(meter: "Any", program: "Mapping[str, Any]") -> str:
     told = meter
     for key in next((field["zone_of"] for field in program["fields"] if "zone_of" in field), ("utilization",)):
         told = told.get(key) if told.__class__ is dict else None
-    if told.__class__ not in (int, float) or not 0 <= told <= 1:
-        return UNKNOWN
-    return zone(program["zones"], told)
+    return told_zone(program["zones"], told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ecm_rules.tables import hosts, operations, schemas, vocabulary
 from ecm_rules.tables.findings import EcmError, Finding, in_order
 from ecm_rules.tables.models import Vocabulary
@@ -15,6 +17,18 @@ _TOLD_BY = {
     "hosts": "hosts",
     "pins": "pins",
 }
+
+
+def tables_in(folder: str) -> list[str]:
+    """The paths of the files `*.yaml` in a folder. Raises EcmError where it has none, or cannot be read."""
+    try:
+        found = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
+    except OSError as error:
+        message = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        raise EcmError([Finding("ECM100", folder, 0, 0, message, "check the path")]) from None
+    if not found:
+        raise EcmError([Finding("ECM100", folder, 0, 0, "found no *.yaml in this folder", "name a file")])
+    return [os.path.join(folder, name) for name in found]
 
 
 def kind_of(document: Document) -> str | None:

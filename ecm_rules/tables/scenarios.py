@@ -92,9 +92,14 @@ def misfits(scenarios: Scenarios, table: Table) -> list[Finding]:
 
 
 def written(table: str, entries: Iterable[tuple[str, str, Any, dict[str, Any]]]) -> str:
-    """A file of scenarios from name, role, meter and what is expected, in the layout of the tables; empty for none."""
+    """A file of scenarios from name, role, meter and what is expected, in the layout of the tables; empty for none.
+
+    A meter with an integer beyond 64 bits is left out: no table can hold it.
+    """
     lines: list[str] = []
     for name, role, meter, expect in entries:
+        if not _can_be_written(meter):
+            continue
         lines.append(f"  - name: {_scalar(clip(name, _LONGEST))}")
         lines += [f"    role: {role}"] if role != _ROLE else []
         lines += [f"    meter: {_flow(meter)}", f"    expect: {_flow(expect)}"]
@@ -102,6 +107,13 @@ def written(table: str, entries: Iterable[tuple[str, str, Any, dict[str, Any]]])
         return ""
     head = ["schema_version: 1"] if table == DEFAULT else ["schema_version: 1", f"table: {_scalar(table)}"]
     return "\n".join([*head, "scenarios:", *lines, ""])
+
+
+def _can_be_written(value: Any) -> bool:
+    """Whether all its integers are such as a table may hold."""
+    if isinstance(value, dict):
+        return all(map(_can_be_written, value.values()))
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _flow(value: Any) -> str:

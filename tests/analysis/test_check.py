@@ -200,7 +200,7 @@ rules:
     )
     assert finding.witness is not None
     assert finding.witness.snapshot["zone"] == "critical"
-    assert '"zone": "amber"' in finding.help
+    assert '"zone": "red"' in finding.help
 
 
 def test_steps_are_judged_where_they_are_defined(path: pathlib.Path) -> None:

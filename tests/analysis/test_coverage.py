@@ -168,3 +168,26 @@ def test_regions_of_random_tables_are_all_reached_by_what_is_generated(
     assert all(coverage.parts_hit)
     live = {part.rule for part in coverage.parts}
     assert {row for row, hit in zip(coverage.rows, coverage.rows_hit, strict=True) if hit} == live
+
+
+def test_names_that_no_snapshot_gives_together_are_refused(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "table.yaml"
+    table.write_text(
+        "schema_version: 1\nfields: {x: {path: a, type: integer}, z: {path: a.b, type: integer}}\n"
+        "operations: {continue: {}}\nrules: [{id: B, when: {}, operation: continue}]\n"
+    )
+    policy = load_table(table, project=None)
+    for order in ("x: 5, z: «6»", "z: 6, x: «5»"):
+        clean, _ = unmark(HEAD + f"  - {{name: a, signals: {{{order}}}, expect: {{rule: B}}}}\n")
+        with pytest.raises(EcmError) as caught:
+            results(policy, path, clean)
+        assert [f.code for f in caught.value.findings] == ["ECM204"]
+
+
+def test_numbers_that_no_table_can_hold_are_not_generated(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "table.yaml"
+    table.write_text(
+        "schema_version: 1\nfields: {x: {path: x, type: number}}\noperations: {continue: {}, stop: {}}\n"
+        "rules:\n  - {id: A, when: {x_gte: 1.0e+20}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    )
+    assert complete(load_table(table, project=None), path, [], str(table)).percent == 100

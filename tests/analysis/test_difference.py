@@ -141,6 +141,7 @@ def test_regions_are_where_brute_force_over_all_cells_differs(
         assert hit == set(range(len(difference.regions)))
         for region in difference.regions:
             for side, table in ((region.old, policy), (region.new, new)):
+                assert side.witness is not None
                 verdict = table.decide(side.witness.snapshot, side.witness.role)
                 assert (verdict.operation, verdict.rule) == (side.operation, side.rule)
     assert differing > 10
@@ -169,6 +170,8 @@ def test_a_moved_threshold_has_a_witness_a_side(policy: Policy, tmp_path: pathli
         "utilization at least 0.7 and below 0.75 and compaction_count at least 2",
     }
     for region in regions:
+        assert region.old.witness is not None
+        assert region.new.witness is not None
         old, new = region.old.witness.snapshot, region.new.witness.snapshot
         assert (old["zone"], new["zone"]) == ("amber", "red")
         assert {**old, "zone": ""} == {**new, "zone": ""}

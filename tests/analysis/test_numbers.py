@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecm_rules.analysis.numbers import after, before, between
+from ecm_rules.analysis.numbers import after, before, between, fractions
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20)
 
@@ -58,3 +58,25 @@ def test_short_numbers_come_first(low: float, high: float, told: list[float]) ->
 )
 def test_neighbours_are_the_next_that_a_meter_can_hold(value: float, whole: bool, lower: float, higher: float) -> None:
     assert (before(value, whole), after(value, whole)) == (lower, higher)
+
+
+@given(NUMBERS, NUMBERS, st.integers(1, 4))
+def test_fractions_are_found_where_there_are_any(low: float, high: float, count: int) -> None:
+    if not low < high:
+        return
+    found = fractions(low, high, count)
+    assert found == sorted(set(found))
+    assert all(low < value < high and value % 1 for value in found)
+    small = max(abs(low), abs(high)) < 2**52
+    if small and math.floor(high) - math.ceil(low) >= 1:  # the room between two integers
+        assert len(found) == count
+
+
+@given(st.integers(-(2**52), 2**52), st.integers(1, 3))
+def test_the_last_fractions_beside_an_integer_are_found(value: int, count: int) -> None:
+    # A gap of two doubles with an integer between them, and one with none.
+    low, high = math.nextafter(value, -math.inf), math.nextafter(value, math.inf)
+    assert between(low, high, count, whole=True) == [value]
+    assert fractions(low, high, count) == []
+    wider = math.nextafter(low, -math.inf)
+    assert fractions(wider, high, count) == ([low] if low % 1 else [])

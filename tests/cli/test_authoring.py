@@ -268,6 +268,16 @@ def test_a_revision_that_is_none_is_refused_in_words(revision: str, checkout: pa
     assert sorted(p.name for p in checkout.iterdir()) == [".git", "deep"]
 
 
+def test_a_revision_is_never_the_working_file(checkout: pathlib.Path) -> None:
+    path = checkout / "deep/roster/context-policy.yaml"
+    path.write_text(path.read_text().replace("tool_result_share_gte", "tool_result_share_gt"))
+    for given in (path, "deep/rules/../roster/context-policy.yaml", "./deep/roster/context-policy.yaml"):
+        done = run("diff", f"git:HEAD:{given}", str(path), cwd=checkout)
+        assert (done.returncode, done.stdout.startswith(SENTENCE)) == (1, True), given
+    assert run("diff", "git:HEAD:../deep/roster/context-policy.yaml", str(path), cwd=checkout / "deep").returncode == 1
+    assert run("diff", "git:HEAD:/etc/hostname", str(path), cwd=checkout).returncode == 2
+
+
 def test_a_table_outside_a_repository_has_no_revision(tmp_path: pathlib.Path) -> None:
     edited(tmp_path)
     done = run("diff", "git:HEAD", "new.yaml", cwd=tmp_path)

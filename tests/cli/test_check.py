@@ -52,7 +52,7 @@ t.yaml:5:1: error ECM601: found no row for zone not red
   5 | rules:
     | ^^^^^
   help: add a row, or a catch-all `when: {}` at the end; as it is, the operation is `continue` and no row says so
-  witness: {"utilization": 0, "zone": "green"}
+  witness: {"utilization": 0.2, "zone": "green"}
   docs: docs/findings/ECM601.md
 """
     assert expected in done.stdout
@@ -200,7 +200,7 @@ def test_an_annotation_stands_at_its_line(tmp_path: pathlib.Path) -> None:
     assert gap.startswith(
         "::error file=t.yaml,line=5,col=1,endColumn=5,title=ECM601%3A signals that no row holds for::"
     )
-    assert 'witness: {"utilization": 0, "zone": "green"}' in gap
+    assert 'witness: {"utilization": 0.2, "zone": "green"}' in gap
     assert run("check", "--format", "github").stdout == ""
 
 
@@ -219,3 +219,15 @@ def test_a_name_with_control_characters_is_shown_harmless(tmp_path: pathlib.Path
     path.write_text(GAP)
     done = run("check", str(path), cwd=tmp_path)
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_names_that_are_no_text_or_empty_are_told_in_every_format(form: str, tmp_path: pathlib.Path) -> None:
+    name = os.fsdecode(b"bad\xff\x1b.yaml")
+    (tmp_path / name).write_text(GAP)
+    done = run("check", name, "--format", form, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stdout
+    done = run("check", "", "--format", form, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)

@@ -1,0 +1,221 @@
+"""What once was answered wrongly, each with its smallest table."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from ecm_rules import Policy, load_table
+from ecm_rules.analysis.difference import compare
+from ecm_rules.analysis.files import check_file
+from ecm_rules.analysis.logs import count
+from ecm_rules.analysis.nearest import nearest
+from ecm_rules.tables.findings import NOTE, Finding
+
+HEAD = "schema_version: 1\noperations: {continue: {severity: 0}, ext: {severity: 1}, stop: {severity: 2}}\n"
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "table.yaml"
+
+
+def table(path: pathlib.Path, text: str) -> Policy:
+    path.write_text(HEAD + text)
+    return load_table(path, project=None)
+
+
+def found(path: pathlib.Path, text: str) -> list[Finding]:
+    path.write_text(HEAD + text)
+    return [f for f in check_file(str(path)) if f.severity != NOTE and f.code != "ECM609"]
+
+
+def codes(path: pathlib.Path, text: str) -> list[str]:
+    return [f.code for f in found(path, text)]
+
+
+GIVEN = "rules:\n  - {id: A, when: {%s_missing: false}, operation: stop}\n  - {id: B, when: {%s_missing: true}, operation: continue}\n"
+
+
+def test_a_number_that_is_no_integer_is_a_case_where_an_integer_is_asked(path: pathlib.Path) -> None:
+    two = "fields: {whole: {path: a, type: integer}, part: {path: a, type: number}}\n" + GIVEN % ("whole", "part")
+    (gap,) = found(path, two)
+    assert gap.code == "ECM601"
+    assert gap.witness is not None
+    assert gap.witness.snapshot["a"] % 1
+    signal = "fields: {a: {path: a, type: number}}\nsignals: {s: {from: a, type: integer}}\n" + GIVEN % ("s", "a")
+    assert codes(path, signal) == ["ECM601"]
+
+
+def test_tables_that_differ_between_the_integers_differ(path: pathlib.Path) -> None:
+    rows = "rules:\n  - {id: A, when: {f_lte: 0}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    old = table(path, "fields: {f: {path: a, type: integer}}\n" + rows)
+    new = table(path, "fields: {f: {path: a, type: number}}\n" + rows)
+    difference = compare(old, new)
+    assert [(r.old.operation, r.new.operation) for r in difference.regions] == [("continue", "stop")]
+    assert difference.find({"a": -0.5}) is not None
+    assert difference.find({"a": 0.5}) is None
+
+
+def test_a_string_is_tried_with_the_values_of_what_reads_it(path: pathlib.Path) -> None:
+    rest = "  - {id: B, when: {}, operation: continue}\n"
+    signal = "fields: {s: {path: s, type: string}}\nsignals: {k: {from: s, type: enum, values: [x, z]}}\n"
+    assert codes(path, signal + "rules:\n  - {id: A, when: {k_missing: false}, operation: stop}\n" + rest) == []
+    compared = "fields: {e: {path: e, type: enum, values: [x, z]}, s: {path: s, type: string, missing: q}}\n"
+    compared += 'signals: {same: {from: "e == s", type: boolean}}\n'
+    assert codes(path, compared + "rules:\n  - {id: A, when: {same: true}, operation: stop}\n" + rest) == []
+
+
+def test_what_is_missing_is_as_bad_as_what_takes_its_place(path: pathlib.Path) -> None:
+    text = "fields: {m: {path: m, type: integer, min: 1, missing: 1, worse: more}}\nrules:\n"
+    text += "  - {id: A, when: {m_missing: true}, operation: continue}\n  - {id: B, when: {m: 1}, operation: stop}\n"
+    text += "  - {id: C, when: {}, operation: ext}\n"
+    (finding,) = found(path, text)
+    assert finding.code == "ECM608"
+    assert "`C`, which leads to `ext`" in finding.message
+
+
+def test_an_operation_without_a_rank_does_not_hide_what_is_behind_it(path: pathlib.Path) -> None:
+    text = "fields: {m: {path: m, type: integer, min: 0, missing: 0, worse: more}}\nrules:\n"
+    text += "  - {id: A, when: {m: 1}, operation: stop}\n  - {id: B, when: {m: 2}, operation: odd}\n"
+    text += "  - {id: C, when: {}, operation: continue}\n"
+    path.write_text(HEAD.replace("stop: {severity: 2}", "stop: {severity: 2}, odd: {}") + text)
+    assert "ECM608" in {f.code for f in check_file(str(path))}
+
+
+def test_a_worse_witness_is_worse(path: pathlib.Path) -> None:
+    text = "fields: {m: {path: m, type: integer, worse: more}}\n"
+    text += "rules:\n  - {id: A, when: {m: 1}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    (finding,) = found(path, text)
+    assert finding.witness is not None
+    assert finding.witness.snapshot["m"] > 1
+    assert '{"m": 1}' in finding.help
+
+
+def test_no_witness_is_made_up_for_an_expression(path: pathlib.Path) -> None:
+    fields = 'fields: {items: {path: "length(things)", type: integer, missing: 0}}\n'
+    text = (
+        fields
+        + "rules:\n  - {id: A, when: {items_gte: 3}, operation: ext}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    text += "invariants: [{id: I, assume: {}, assert: {operation_ne: ext}}]\n"
+    (finding,) = found(path, text)
+    assert (finding.code, finding.witness) == ("ECM611", None)
+    assert finding.message.startswith("found `ext` by `A` (whatever the expression of `items` can give)")
+    old = table(path, text)
+    new = table(path, text.replace("items_gte: 3", "items_gte: 4"))
+    (region,) = compare(old, new).regions
+    assert region.old.witness is None
+    (miss,) = nearest(old, {"things": []}, "orchestrator")
+    assert miss.reason == "not found: it depends on the expression of `items`"
+
+
+def test_strings_that_nothing_names_are_told_by_those_that_are(path: pathlib.Path) -> None:
+    text = "fields: {s: {path: s, type: string}}\n"
+    text += "rules:\n  - {id: A, when: {s: x}, operation: stop}\n  - {id: B, when: {s_missing: true}, operation: continue}\n"
+    (gap,) = found(path, text)
+    assert gap.message == "found no row for s not x or missing"
+    text = text.replace("s_missing: true", 's_in: [other 1, ""]')
+    (gap,) = found(path, text)
+    assert gap.message == 'found no row for s not "", "other 1" or x'
+
+
+def test_numbers_and_others_on_one_leaf_are_both_told(path: pathlib.Path) -> None:
+    rest = "  - {id: B, when: {}, operation: continue}\n"
+    old = table(
+        path, "fields: {f: {path: a, type: number}}\nrules:\n  - {id: A, when: {f_gt: 1}, operation: stop}\n" + rest
+    )
+    new = table(
+        path, "fields: {f: {path: a, type: boolean}}\nrules:\n  - {id: A, when: {f: true}, operation: stop}\n" + rest
+    )
+    assert [r.text for r in compare(old, new).regions] == [
+        "a above 1: stop → continue (looser)",
+        "a true: continue → stop (stricter)",
+    ]
+
+
+def test_the_fewest_rows_that_cover_in_both_roles_are_named(path: pathlib.Path) -> None:
+    text = "fields: {a: {path: a, type: enum, values: [t], missing: t}, s: {path: s, type: boolean, scope: orchestrator, missing: true}}\n"
+    text += "rules:\n  - {id: A, when: {s: true}, operation: stop}\n  - {id: B, when: {a: t}, operation: stop}\n"
+    text += "  - {id: C, when: {a: t}, operation: ext}\n"
+    assert [f.message for f in found(path, text) if "`C`" in f.message] == [
+        "found the row `C`, which is unreachable: covered by `B`"
+    ]
+
+
+def test_a_share_that_is_also_a_field_of_its_own_has_the_zone_of_what_it_is(tmp_path: pathlib.Path) -> None:
+    from tests.conftest import ROOT
+
+    for folder in ("roster", "rules"):
+        (tmp_path / folder).mkdir()
+        for file in (ROOT / folder).glob("*.yaml"):
+            (tmp_path / folder / file.name).write_text(file.read_text())
+    signals = tmp_path / "rules/signals.yaml"
+    for kind, asked in (("string", "raw: x"), ("number, min: 0, max: 5", "raw_gt: 2")):
+        field = f"fields:\n  raw: {{path: utilization, type: {kind}}}\n"
+        signals.write_text((ROOT / "rules/signals.yaml").read_text().replace("fields:\n", field, 1))
+        policy = tmp_path / "roster/context-policy.yaml"
+        rows = f"rules:\n  - {{id: A, when: {{{asked}, zone: critical}}, operation: compact}}\n  - {{id: B, when: {{{asked}, zone: unknown}}, operation: compact}}\n"
+        policy.write_text((ROOT / "roster/context-policy.yaml").read_text().replace("rules:\n", rows, 1))
+        assert [f.message.split("`")[1] for f in check_file(str(policy)) if f.code == "ECM602"] == ["A"]
+
+
+def entry(signals: dict[str, Any], *missing: str) -> str:
+    line = {"rule": "B", "operation": "continue", "signals": signals, "missing": list(missing), "subagent": False}
+    return json.dumps(line) + "\n"
+
+
+def logged(path: pathlib.Path, old: str, new: str, line: str) -> dict[str, tuple[int, int]]:
+    rows = "rules:\n  - {id: A, when: {x_gte: 3}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    difference = compare(table(path, old + rows), table(path, new + rows.replace("3", "5" if "5" in new else "3")))
+    log = path.with_name("log.jsonl")
+    log.write_text(line)
+    counts = count(difference, str(log))
+    told = zip(difference.regions, counts.inside, counts.undecided, strict=True)
+    return {region.where: (inside, undecided) for region, inside, undecided in told}
+
+
+def test_a_line_tells_nothing_of_a_leaf_that_the_old_table_did_not_read(path: pathlib.Path) -> None:
+    old, new = (
+        "fields: {x: {path: x, type: integer, missing: 0}}\n",
+        "fields: {x: {path: other, type: integer, missing: 0}}\n",
+    )
+    counts = logged(path, old, new, entry({"x": 4}))
+    assert counts
+    assert all(inside == 0 for inside, _ in counts.values())
+    assert any(undecided for _, undecided in counts.values())
+
+
+def test_what_is_missing_takes_the_value_of_each_table(path: pathlib.Path) -> None:
+    old, new = (
+        "fields: {x: {path: x, type: integer, missing: 0}}\n",
+        "fields: {x: {path: x, type: integer, missing: 4}}\n",
+    )
+    assert logged(path, old, new, entry({"x": 0}, "x")) == {"x missing": (1, 0)}
+    assert logged(path, old, new, entry({"x": 0})) == {"x missing": (0, 0)}
+
+
+@pytest.mark.parametrize("value", ["seven", [1], {}, True, 3.5, None])
+def test_a_logged_value_of_another_kind_is_not_known(value: Any, path: pathlib.Path) -> None:
+    old, new = (
+        "fields: {x: {path: x, type: integer, missing: 0}}\n",
+        "fields: {x: {path: x, type: integer, missing: 4}}\n",
+    )
+    counts = logged(path, old, new, entry({"x": value}))
+    assert all(inside == 0 for inside, _ in counts.values())
+
+
+def test_the_nearest_value_of_an_integer_signal_is_an_integer(path: pathlib.Path) -> None:
+    text = "fields: {c: {path: c, type: number}}\nsignals: {s: {from: c, type: integer}}\n"
+    text += "rules:\n  - {id: A, when: {s_gt: 2}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    (miss,) = nearest(table(path, text), {"c": 2}, "orchestrator")
+    assert [(c.before, c.after) for c in miss.changes or ()] == [(2, 3)]
+
+
+def test_a_change_of_kind_is_a_change(path: pathlib.Path) -> None:
+    text = "fields: {c: {path: c, type: boolean}}\nrules:\n  - {id: A, when: {c: true}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
+    (miss,) = nearest(table(path, text), {"c": 1}, "orchestrator")
+    assert [(c.before, c.after) for c in miss.changes or ()] == [(1, True)]

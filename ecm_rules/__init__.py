@@ -11,7 +11,7 @@ Names are resolved when they are first used: importing the package imports nothi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ecm_rules.engine.policy import Policy, RowTrace, TestTrace, load_policy, load_table
+    from ecm_rules.engine.policy import Policy, RowTrace, TestTrace, load_policy, load_table, rezone
     from ecm_rules.engine.verdict import Degraded, Verdict
     from ecm_rules.tables.findings import EcmError, Finding
 
@@ -26,6 +26,7 @@ __all__ = [
     "Verdict",
     "load_policy",
     "load_table",
+    "rezone",
 ]
 
 _HOMES = {
@@ -38,6 +39,7 @@ _HOMES = {
     "Verdict": "engine.verdict",
     "load_policy": "engine.policy",
     "load_table": "engine.policy",
+    "rezone": "engine.policy",
 }
 
 

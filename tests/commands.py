@@ -29,6 +29,12 @@ def examples(console: str) -> list[tuple[str, list[str]]]:
     return [(command, shown.splitlines()) for command, shown in found]
 
 
+def piped(console: str) -> list[tuple[str, str, list[str]]]:
+    """The same of what is given on stdin by `echo '…' | ecm-rules …`, that first."""
+    found = re.findall(r"^\$ echo '(.*)' \| ecm-rules (.*)\n((?:(?!\$ ).*\n)*)", console, re.MULTILINE)
+    return [(given, command, shown.splitlines()) for given, command, shown in found]
+
+
 def unprinted(shown: list[str], output: str) -> list[str]:
     """The shown lines that are not in the output; `…` is the rest of a line, or lines that are left out."""
     printed = [line.rstrip() for line in output.splitlines()]

@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
-from tests.commands import examples, run, unprinted
+from tests.commands import examples, piped, run, unprinted
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -38,6 +39,32 @@ def test_the_commands_of_the_readme_print_what_it_says() -> None:
             done = run(*command.split(), cwd=ROOT)
             assert done.returncode == 0, (command, done.stderr)
             assert unprinted(shown, done.stdout) == []
+
+
+def test_what_the_pages_show_is_printed() -> None:
+    shown_by = {}
+    for page in (ROOT / "docs").glob("*.md"):
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
+            for given, command, shown in piped(block):
+                if shown:
+                    done = run(*command.split(), cwd=ROOT, stdin=given)
+                    assert done.returncode == 0, (command, done.stderr)
+                    assert unprinted(shown, done.stdout) == []
+                    shown_by[page.name] = command
+    assert shown_by
+
+
+def test_the_hooks_for_pre_commit_are_clean_on_the_shipped_tables() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    files = [str(p.relative_to(ROOT)) for folder in ("roster", "rules", "fixtures") for p in (ROOT / folder).rglob("*")]
+    for hook in hooks:
+        script, *command = hook["entry"].split()
+        matching = [file for file in files if re.search(hook["files"], file)]
+        assert "roster/context-policy.yaml" in matching
+        assert not any("schemas" in file for file in matching)
+        given = matching if hook.get("pass_filenames", True) else []
+        done = run(*command, *given, cwd=ROOT, script=script)
+        assert done.returncode == 0, (hook["id"], done.stdout, done.stderr)
 
 
 def test_every_link_within_the_project_leads_somewhere() -> None:

@@ -45,8 +45,16 @@ def remainders(box: Box, rows: Iterable[Row], budget: Budget, used: set[int] | N
         meeting: list[Row] = []
         best, most = None, 0.0
         for row in known:
-            share = _share(box, row[1])
-            if share:
+            # The part of the box that the row covers. It is looked for in line: nothing else takes as long.
+            share = 1.0
+            for dimension, mask in row[1]:
+                side = box[dimension]
+                inside = side & mask
+                if not inside:
+                    break
+                if inside != side:
+                    share *= inside.bit_count() / side.bit_count()
+            else:
                 meeting.append(row)
                 if share > most:
                     best, most = row, share
@@ -60,19 +68,6 @@ def remainders(box: Box, rows: Iterable[Row], budget: Budget, used: set[int] | N
         if most < 1:
             rest = [row for row in meeting if row is not best]
             open_boxes.extend((piece, rest) for piece in without(box, best[1]))
-
-
-def _share(box: Box, sides: Sides) -> float:
-    """The part of the box that the sides cover: 0 where they miss it, 1 where they hold all of it."""
-    share = 1.0
-    for dimension, mask in sides:
-        side = box[dimension]
-        inside = side & mask
-        if not inside:
-            return 0.0
-        if inside != side:
-            share *= inside.bit_count() / side.bit_count()
-    return share
 
 
 def without(box: Box, sides: Sides) -> Iterator[Box]:

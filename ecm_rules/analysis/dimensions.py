@@ -132,25 +132,25 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
     readers = [source.reader(names, inputs, role) for source in sources]
     nested = any(one[: len(other)] == other for one, other in itertools.permutations(inputs, 2))
     cells: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
+    asked = [(number, *test) for number, test in tests]
     for combination in itertools.product(*values.pools):
         if nested and sources[0].snapshot(inputs, combination) is None:
             continue  # one would lie inside the other
         read = [reader(combination) for reader in readers]
-        signature = []
-        for number, (name, operator, constant) in tests:
-            seen, absent = read[number]
-            signature.append(engine.holds(operator, seen[name], name in absent, constant))
-        cells.setdefault(tuple(signature), []).append(combination)
-    masks = {
-        test: sum(1 << cell for cell, signature in enumerate(cells) if signature[position])
-        for position, test in enumerate(tests)
-    }
+        signature = tuple(
+            [
+                engine.holds(operator, read[n][0][name], name in read[n][1], constant)
+                for n, name, operator, constant in asked
+            ]
+        )
+        cells.setdefault(signature, []).append(combination)
+    masks = [sum(1 << cell for cell, held in enumerate(column) if held) for column in zip(*cells, strict=True)]
     return Dimension(
         inputs,
         tuple(names),
         tuple(map(tuple, cells.values())),
         tuple(readers),
-        masks,
+        dict(zip(tests, masks, strict=True)),
         {signature: cell for cell, signature in enumerate(cells)},
         tests,
         values.gaps,

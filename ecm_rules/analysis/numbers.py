@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 
@@ -22,10 +23,14 @@ def between(low: Number, high: Number, count: int, whole: bool) -> list[Number]:
         middle = round((low + high) / 2, 1)  # mostly there is one this short
         if low < middle < high:
             return [middle]
-    candidates: Iterable[Number] = _integers(low, high, count)
-    if not whole:
-        candidates = (*_shorter(candidates), *fractions(low, high, count), *candidates)
-    return _first(candidates, low, high, count)
+    integers = _integers(low, high, count)
+    if whole:
+        return _first(integers, low, high, count)
+    found = _first(_shorter(integers), low, high, count)
+    if len(found) < count:
+        candidates = itertools.chain(found, fractions(low, high, count), integers)
+        found = _first(candidates, low, high, count)
+    return found
 
 
 def fractions(low: Number, high: Number, count: int) -> list[Number]:

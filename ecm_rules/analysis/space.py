@@ -38,16 +38,18 @@ class Space:
         sources = Sources.all_of(programs)
         tests = [(n, test) for n, source in enumerate(sources) for test in source.tests]
         tests = list(dict.fromkeys([*tests, *((0, test) for test in asked)]))
-        conjunctions = [[list(map(test_of, row["when"])) for row in source.program["rows"]] for source in sources]
+        conjunctions = [
+            [(index, list(map(test_of, row["when"]))) for index, row in enumerate(source.program["rows"])]
+            for source in sources
+        ]
         spaces = []
         for role, found in zip(engine.ROLES, dimensions(sources, tests, engine.ROLES), strict=True):
             places = {name: place for place, dimension in enumerate(found) for name in dimension.names}
-            full = tuple(d.full for d in found)
             rows = (
-                tuple((index, _sides(found, places, conjunction, n)) for index, conjunction in enumerate(listed))
+                tuple([(index, _sides(found, places, conjunction, n)) for index, conjunction in listed])
                 for n, listed in enumerate(conjunctions)
             )
-            spaces.append(cls(role, sources, found, full, tuple(rows), places))
+            spaces.append(cls(role, sources, found, tuple([d.full for d in found]), tuple(rows), places))
         return tuple(spaces)
 
     def sides(self, tests: Iterable[Test], number: int = 0) -> Sides:

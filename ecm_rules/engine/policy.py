@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.engine import codegen, program
+from ecm_rules.engine import codegen, program, zones
 from ecm_rules.engine.compile import Program, compile_table
 from ecm_rules.tables import load
 from ecm_rules.tables.models import Table
@@ -100,6 +100,13 @@ def load_table(name: Path, *, project: Path | None = ".") -> Policy:
     Raises EcmError as `load_policy` does.
     """
     return Policy.of(load.load_table(os.fspath(name), _text(project)))
+
+
+def rezone(meter: Any, policy: Policy) -> str:
+    """The zone that a policy's thresholds give to the utilization of a meter, whatever zone the meter names. Any JSON
+    value is taken: `unknown` where it tells no utilization from 0 to 1. ECM §"The meter + zone ladder".
+    """
+    return zones.rezone(meter, policy.program)
 
 
 def _text(path: Path | None) -> str | None:

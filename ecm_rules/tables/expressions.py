@@ -18,6 +18,7 @@ from ecm_rules.tables.findings import escape
 Expression = list[Any]
 
 _BOOLEANS = {"and_expression": "and", "or_expression": "or"}
+_BACKTICKS = "a number, `true` or `null` is written in backticks there, and a string in single quotes"
 _LONGEST = 1000
 _DEEPEST = 32
 _LARGEST_GROWTH = 1000
@@ -36,11 +37,11 @@ _ORDERED = ("keys", "values")
 
 
 class Invalid(Exception):
-    """The text is no expression that the tables take: a message, and the name at fault where there is one."""
+    """The text is no expression that the tables take: a message, the name at fault where there is one, and help."""
 
-    def __init__(self, message: str, name: str = "") -> None:
+    def __init__(self, message: str, name: str = "", help: str = "") -> None:
         super().__init__(message)
-        self.message, self.name = message, name
+        self.message, self.name, self.help = message, name, help
 
 
 def path(text: str) -> list[str] | None:
@@ -81,7 +82,8 @@ def _parse(text: str) -> Any:
         # A cache of the parser's own would keep texts of any size alive.
         tree = parser.Parser().parse(text).parsed
     except (exceptions.JMESPathError, ValueError, RecursionError) as error:
-        raise Invalid(f"not a JMESPath expression: {_first_line(error)}") from None
+        told = _first_line(error).removesuffix(", for expression")
+        raise Invalid(f"not a JMESPath expression: {told}", help=_BACKTICKS) from None
     if _depth(tree) > _DEEPEST:
         raise Invalid(f"found an expression nested deeper than {_DEEPEST} levels")
     if _growth(tree) > _LARGEST_GROWTH:

@@ -130,7 +130,7 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
         findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
         zones, limits = root.get("zones"), root.get("limits")
         if zones is not None and limits is not None and not shape.broken & {"zones", "limits"}:
-            unfit = projects.bands(source, zones.span, zones.plain(), zones)
+            unfit = projects.bands(source, zones.span, zones.plain(), zones, own=True)
             plain = {**root.plain(), "limits": {**_shipped_limits(path, home), **limits.plain()}}
             plain, raised = projects.lower(project, plain, check_bands=not unfit)
             findings += unfit + raised
@@ -179,7 +179,7 @@ def _shipped_limits(path: str, home: str | None) -> dict[str, Any]:
 
 def _shipped_pins(home: str | None) -> tuple[Pin, ...]:
     _, root = _shipped(PINS, home)
-    return tuple(pin for pin, _ in projects.read_pins(root, "shipped"))
+    return tuple(pin for pin, _ in projects.read_pins(root, projects.SHIPPED))
 
 
 def shipped_vocabulary(home: str | None = None) -> Vocabulary:

@@ -15,6 +15,7 @@ from ecm_rules.tables.models import Pin
 from ecm_rules.tables.reader import Node
 
 FILES = ("eidolons.yaml", ".eidolons/ecm.yaml")
+SHIPPED = "shipped"
 # Bands narrower than this could be crossed by the error of an estimate.
 NARROWEST = 0.10
 _SLACK = 1e-9
@@ -87,14 +88,18 @@ def lower(
     return merged, findings
 
 
-def bands(source: Source, place: Span, zones: Mapping[str, float], node: Node | None = None) -> list[Finding]:
-    """Findings where the zones are out of order, or a band is narrower than the error of an estimate."""
+def bands(
+    source: Source, place: Span, zones: Mapping[str, float], node: Node | None = None, own: bool = False
+) -> list[Finding]:
+    """Findings where the zones are out of order, or a band is narrower than the error of an estimate. own: the zones
+    are a policy's, which may raise them, not a project's.
+    """
     findings = []
     for below, zone in itertools.pairwise(schemas.schema("context-policy")["zones"]["schema"]):
         if zones[zone] - zones[below] < NARROWEST - _SLACK:
             at = next((node.value[z].span for z in (zone, below) if node is not None and z in node.value), place)
             message = f"found {below} at {zones[below]} and {zone} at {zones[zone]}, expected {NARROWEST} between them"
-            help = f"lower `{below}`, or leave `{zone}` as it is"
+            help = f"lower `{below}`, or raise `{zone}`" if own else f"lower `{below}`, or leave `{zone}` as it is"
             findings.append(source.finding("ECM402", at, message, help))
     return findings
 
@@ -106,7 +111,8 @@ def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], l
 
     def append(source: Source, place: Span, pin: Pin) -> None:
         if pin.id in merged:
-            message = f"found the pin `{pin.id}`, which {merged[pin.id].origin} defines already"
+            known = "is shipped" if merged[pin.id].origin == SHIPPED else f"{merged[pin.id].origin} has"
+            message = f"found the pin `{pin.id}`, which {known} already"
             findings.append(source.finding("ECM403", place, message, "remove it, or give it an id of its own"))
         merged.setdefault(pin.id, pin)
 
@@ -134,13 +140,13 @@ def read_pins(root: Node, origin: str) -> list[tuple[Pin, Node]]:
 
 def _lower(source: Source, key: str, node: Node, target: dict[str, Any], findings: list[Finding]) -> None:
     if node.value > target[key]:
-        message = f"found {key} at {node.value}, expected at most {target[key]}, the shipped value"
+        message = f"found {key} at {node.value}, expected at most {target[key]}, what the policy says"
         findings.append(
             source.finding(
                 "ECM401",
                 node.span,
                 message,
-                "a project lowers and never raises; remove the line to keep the shipped value",
+                "a project lowers and never raises; remove the line to keep what the policy says",
             )
         )
     else:

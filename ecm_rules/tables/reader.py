@@ -249,7 +249,8 @@ class _Reading:
                 "remove it: aliases are not read",
             )
         if event.tag is not None:
-            self.report("ECM104", span, f"found the tag `{event.tag}`, expected a plain value", "remove the tag")
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self.report("ECM104", span, f"found the tag `{tag}`, expected a plain value", "remove the tag")
             sound = False
         if isinstance(event, yaml.MappingStartEvent):
             return self.mapping(span, depth, sound)

@@ -130,7 +130,8 @@ def _unknown(context: Context, key: str, place: Span) -> None:
     if stems:
         stem = max(stems, key=len)
         message = f"found the unknown suffix `{escape(key[len(stem) :])}` of `{stem}`"
-        context.report("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in sorted(SUFFIXES)))
+        fitting = [s for s in sorted(SUFFIXES) if takes(context.declared[stem], s)]
+        context.report("ECM302", place, message, "known: " + ", ".join(f"`_{s}`" for s in fitting))
         return
     suffix = next((s for s in SUFFIXES if key.endswith("_" + s)), "")
     near = nearest(key.removesuffix("_" + suffix) if suffix else key, context.declared)
@@ -164,7 +165,7 @@ def _ref(context: Context, value: Node) -> tuple[str, Any] | None:
     try:
         constant = expressions.fold(inner.value, context.document)
     except expressions.Invalid as invalid:
-        context.report("ECM306", inner.span, invalid.message)
+        context.report("ECM306", inner.span, invalid.message, invalid.help)
         return None
     if constant is None:
         limits = [f"limits.{name}" for name in context.document.get("limits", {})]

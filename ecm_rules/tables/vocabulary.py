@@ -38,7 +38,7 @@ def read_declared(
         try:
             spec["from"] = expressions.translate(origin.value, types)
         except expressions.Invalid as invalid:
-            help = suggest(invalid.name, types) if invalid.name else ""
+            help = suggest(invalid.name, types) if invalid.name else invalid.help
             findings.append(source.finding("ECM309", origin.span, invalid.message, help))
         signals.append(_declared(source, name, node, spec, limits, findings))
     return tuple(fields), tuple(signals)
@@ -128,7 +128,7 @@ def _locate(source: Source, node: Node, spec: dict[str, Any], findings: list[Fin
     try:
         keys = expressions.path(node.value)
     except expressions.Invalid as invalid:
-        findings.append(source.finding("ECM309", node.span, invalid.message))
+        findings.append(source.finding("ECM309", node.span, invalid.message, invalid.help))
         return
     if keys:
         spec["path"] = keys

@@ -29,7 +29,10 @@ class Case:
     budget: Budget
     outcomes: tuple[tuple[str, ...], ...]
     """The operation of each row in each role, after the role's remap."""
-    firing: dict[tuple[str, int], Box | None] = attrs.field(factory=dict)
+    shapes: tuple[Space, ...]
+    """The spaces that differ: one where no signal is a single role's."""
+    meeting: dict[tuple[str, int, int], Box | None] = attrs.field(factory=dict)
+    """What was answered already."""
 
     @classmethod
     def of(cls, policy: Policy, budget: Budget | None = None) -> Case:
@@ -44,7 +47,9 @@ class Case:
         outcomes = tuple(
             tuple(outcome(policy.program, n, role) for n in range(len(policy.program["rows"]))) for role in engine.ROLES
         )
-        return cls(policy, spaces, budget or Budget(NODES), outcomes)
+        one, other = spaces
+        shapes = spaces[:1] if one.rows == other.rows and one.dimensions == other.dimensions else spaces
+        return cls(policy, spaces, budget or Budget(NODES), outcomes, shapes)
 
     @property
     def table(self) -> Table:
@@ -57,11 +62,17 @@ class Case:
 
     def fires(self, space: Space, index: int) -> Box | None:
         """A box in which the row is the first to hold, or None where there is none."""
-        key = space.role, index
-        if key not in self.firing:
+        return self.together(space, index, index)
+
+    def together(self, space: Space, earlier: int, index: int) -> Box | None:
+        """A box in which row `earlier` is the first to hold and row `index` holds too, or None where there is none."""
+        role = space.role if len(self.shapes) > 1 else self.shapes[0].role
+        key = role, earlier, index
+        if key not in self.meeting:
             rows = space.rows[0]
-            self.firing[key] = boxes.uncovered(boxes.within(space.full, rows[index][1]), rows[:index], self.budget)
-        return self.firing[key]
+            both = boxes.within(boxes.within(space.full, rows[index][1]), rows[earlier][1])
+            self.meeting[key] = boxes.uncovered(both, rows[:earlier], self.budget)
+        return self.meeting[key]
 
     def witness(self, space: Space, box: Box, chosen: Mapping[int, Member] | None = None) -> Witness | None:
         """A snapshot in the box, in some dimensions a chosen member; None where an expression had to be inverted."""

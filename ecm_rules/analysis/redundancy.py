@@ -16,9 +16,9 @@ from ecm_rules.tables.models import Test
 def redundant_tests(case: Case) -> Iterator[Finding]:
     """Tests that every snapshot meets that the row's other tests, or the rows before it, leave to it."""
     for index, row in enumerate(case.table.rows):
-        if all(is_impossible(space, index) for space in case.spaces):
+        if all(is_impossible(space, index) for space in case.shapes):
             continue
-        alive = any(case.fires(space, index) for space in case.spaces)
+        alive = any(case.fires(space, index) for space in case.shapes)
         for test in row.tests:
             same = [other for other in row.tests if other.signal == test.signal]
             if _implied(case, same, test):
@@ -44,12 +44,11 @@ def order_sensitive_rows(case: Case) -> Iterator[Finding]:
     for index, row in enumerate(case.table.rows):
         before: dict[int, boxes.Box] = {}
         where = case.spaces[0]
-        for space, rows, outcomes in case.roles():
+        for space, _, outcomes in case.roles():
             for earlier in range(index):
                 if earlier in before or outcomes[earlier] == outcomes[index]:
                     continue
-                both = boxes.within(boxes.within(space.full, rows[index][1]), rows[earlier][1])
-                if (box := boxes.uncovered(both, rows[:earlier], case.budget)) is not None:
+                if (box := case.together(space, earlier, index)) is not None:
                     where, before[earlier] = space, box
         if before:
             names = listed([case.table.rows[n].id for n in sorted(before)])
@@ -88,13 +87,14 @@ def _implied(case: Case, tests: list[Test], test: Test) -> bool:
     """Whether in every role the other tests alone leave the same."""
     conjunction = [(t.signal, t.operator, t.constant) for t in tests]
     rest = [(t.signal, t.operator, t.constant) for t in tests if t is not test]
-    return all(space.sides(conjunction) == space.sides(rest) for space in case.spaces)
+    return all(space.sides(conjunction) == space.sides(rest) for space in case.shapes)
 
 
 def _left_by_the_rows_before(case: Case, index: int, test: Test) -> bool:
     row = case.table.rows[index]
     rest = [(t.signal, t.operator, t.constant) for t in row.tests if t is not test]
-    for space, rows, _ in case.roles():
+    for space in case.shapes:
+        rows = space.rows[0]
         wider = boxes.within(space.full, space.sides(rest))
         for piece in boxes.without(wider, rows[index][1]) if all(wider) else ():
             if boxes.uncovered(piece, rows[:index], case.budget) is not None:

@@ -39,9 +39,9 @@ def gaps(case: Case) -> Iterator[Finding]:
 def dead_rows(case: Case) -> Iterator[Finding]:
     """Rows that never fire: because of their own tests, or because of the rows before them."""
     for index, row in enumerate(case.table.rows):
-        if any(case.fires(space, index) for space in case.spaces):
+        if any(case.fires(space, index) for space in case.shapes):
             continue
-        if all(is_impossible(space, index) for space in case.spaces):
+        if all(is_impossible(space, index) for space in case.shapes):
             yield _impossible(case, row)
             continue
         names = ", ".join(f"`{case.table.rows[n].id}`" for n in _covering(case, index))
@@ -54,13 +54,13 @@ def dead_rows(case: Case) -> Iterator[Finding]:
 def _covering(case: Case, index: int) -> list[int]:
     """The fewest rows before this one, the earlier ones where there is a choice, that cover it in every role."""
     found: set[int] = set()
-    asked = [(space, rows, boxes.within(space.full, rows[index][1])) for space, rows, _ in case.roles()]
-    asked = [(space, rows, box) for space, rows, box in asked if all(box)]
-    for _, rows, box in asked:
+    asked = [(space.rows[0], boxes.within(space.full, space.rows[0][index][1])) for space in case.shapes]
+    asked = [(rows, box) for rows, box in asked if all(box)]
+    for rows, box in asked:
         found.update(boxes.cover(box, rows[:index], case.budget) or ())
     for number in sorted(found, reverse=True) if len(asked) > 1 else ():
         fewer = found - {number}
-        if all(boxes.uncovered(box, [rows[n] for n in fewer], case.budget) is None for _, rows, box in asked):
+        if all(boxes.uncovered(box, [rows[n] for n in fewer], case.budget) is None for rows, box in asked):
             found = fewer
     return sorted(found)
 
@@ -89,7 +89,7 @@ def _impossible(case: Case, row: Row) -> Finding:
 
 def _contradict(case: Case, tests: Sequence[Test]) -> bool:
     conjunction = [(t.signal, t.operator, t.constant) for t in tests]
-    return all(not all(boxes.within(space.full, space.sides(conjunction))) for space in case.spaces)
+    return all(not all(boxes.within(space.full, space.sides(conjunction))) for space in case.shapes)
 
 
 def key(case: Case, test: Test) -> str:

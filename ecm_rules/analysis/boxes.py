@@ -12,13 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from ecm_rules.tables.findings import EcmError, Finding
+
 Box = tuple[int, ...]
 Sides = tuple[tuple[int, int], ...]
 Row = tuple[int, Sides]
 
 
-class Inconclusive(Exception):
-    """The budget is spent before the question is answered; the text says on what."""
+class Inconclusive(EcmError):
+    """A question that is too large to answer; `reason` says why. Never an answer."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        message, help = (
+            f"found an analysis too large to finish: {reason}",
+            "split the table, or let a signal read fewer fields",
+        )
+        super().__init__([Finding("ECM610", "the tables", 0, 0, message, help)])
 
 
 @attrs.define
@@ -130,14 +140,17 @@ def cover(box: Box, rows: Sequence[Row], budget: Budget) -> list[int] | None:
 
 def joined(boxes: Iterable[Box]) -> list[Box]:
     """The same set in fewer boxes: two that differ in one dimension alone become one."""
-    merged = sorted(set(boxes))
-    for dimension in range(len(merged[0]) if merged else 0) if len(merged) > 1 else ():
+    known = sorted(set(boxes))
+    if len(known) < 2:
+        return known
+    merged = known
+    for dimension in range(len(known[0])):
         groups: dict[Box, int] = {}
         for box in merged:
             rest = (*box[:dimension], 0, *box[dimension + 1 :])
             groups[rest] = groups.get(rest, 0) | box[dimension]
         merged = [(*rest[:dimension], mask, *rest[dimension + 1 :]) for rest, mask in groups.items()]
-    return merged if len(merged) == len(set(boxes)) else joined(merged)
+    return merged if len(merged) == len(known) else joined(merged)
 
 
 def hull(boxes: Sequence[Box]) -> Box:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import attrs
 
 from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box, Budget, Row
-from ecm_rules.analysis.dimensions import Member
 from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
-from ecm_rules.tables.findings import Witness
-from ecm_rules.tables.models import Table
+from ecm_rules.tables.findings import listed
+from ecm_rules.tables.models import Table, Test
 
 # Boxes that the proofs about one table may look at; the shipped policy takes some hundreds.
 NODES = 400_000
@@ -38,15 +36,14 @@ class Case:
     def of(cls, policy: Policy, budget: Budget | None = None) -> Case:
         """Raises Inconclusive where the space itself is too large."""
         asked = [
-            (test.signal, test.operator, test.constant)
+            test.condition
             for invariant in policy.table.invariants
             for test in invariant.assume
             if test.signal in policy.table.vocabulary.declared()
         ]
         spaces = Space.all_of([policy.program], asked)
-        outcomes = tuple(
-            tuple(outcome(policy.program, n, role) for n in range(len(policy.program["rows"]))) for role in engine.ROLES
-        )
+        rows = policy.program["rows"]
+        outcomes = tuple(tuple(engine.outcome(policy.program, row, role)[1] for row in rows) for role in engine.ROLES)
         one, other = spaces
         shapes = spaces[:1] if one.rows == other.rows and one.dimensions == other.dimensions else spaces
         return cls(policy, spaces, budget or Budget(NODES), outcomes, shapes)
@@ -64,6 +61,10 @@ class Case:
         """A box in which the row is the first to hold, or None where there is none."""
         return self.together(space, index, index)
 
+    def outcomes_of(self, space: Space) -> tuple[str, ...]:
+        """The operation of each row in the role of a space."""
+        return self.outcomes[self.spaces.index(space)]
+
     def together(self, space: Space, earlier: int, index: int) -> Box | None:
         """A box in which row `earlier` is the first to hold and row `index` holds too, or None where there is none."""
         role = space.role if len(self.shapes) > 1 else self.shapes[0].role
@@ -74,9 +75,9 @@ class Case:
             self.meeting[key] = boxes.uncovered(both, rows[:earlier], self.budget)
         return self.meeting[key]
 
-    def witness(self, space: Space, box: Box, chosen: Mapping[int, Member] | None = None) -> Witness | None:
-        """A snapshot in the box, in some dimensions a chosen member; None where an expression had to be inverted."""
-        return space.witness(box, chosen=chosen)
+    def key(self, test: Test) -> str:
+        """A test's key as it is written."""
+        return self.table.source.text_at(test.span)
 
     def told(self, space: Space, box: Box) -> str:
         """The box in words, and what was taken for free."""
@@ -85,10 +86,4 @@ class Case:
     def caveat(self, space: Space, box: Box) -> str:
         """What was taken for free, in parentheses; empty where nothing was."""
         free = space.free(box)
-        return f" (whatever the expression of {words.listed(free)} can give)" if free else ""
-
-
-def outcome(program: dict[str, Any], index: int, role: str) -> str:
-    """The operation of a row in a role."""
-    raw = program["rows"][index]["operation"]
-    return str(program["remap"].get(role, {}).get(raw, raw))
+        return f" (whatever the expression of {listed(free)} can give)" if free else ""

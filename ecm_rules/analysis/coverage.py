@@ -7,17 +7,18 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.analysis import boxes, words
+from ecm_rules.analysis import boxes
 from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.numbers import after, before
 from ecm_rules.analysis.scenarios import Reading, Result, decide, read
 from ecm_rules.analysis.sources import SHARE, Path
-from ecm_rules.analysis.space import at, inside, replaced
+from ecm_rules.analysis.space import at, inside, of_role, replaced
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.compile import fields_of
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.domains import NUMERIC, accept
+from ecm_rules.tables.findings import as_role
 
 _ORDERED = ("eq", "ne", "lt", "lte", "gt", "gte")
 _SIDES = ("just below", "at", "just above")
@@ -26,7 +27,7 @@ _SIDES = ("just below", "at", "just above")
 @attrs.frozen
 class Part:
     """A region of the table: snapshots that lead to the same row, and one of them. `boxes` is what it is in each role
-    in which it is the same.
+    in which it is the same; `hit` says whether a scenario lies in it.
     """
 
     rule: str
@@ -34,12 +35,16 @@ class Part:
     where: str
     boxes: tuple[tuple[str, Box], ...]
     snapshot: Any
+    hit: bool = False
 
     @property
-    def as_role(self) -> str:
-        """The role as a clause, where it is a subagent's alone."""
-        role = self.boxes[0][0]
-        return "" if role == engine.ROLES[0] else f", as {words.an(role)}"
+    def roles(self) -> tuple[str, ...]:
+        return tuple(role for role, _ in self.boxes)
+
+    @property
+    def text(self) -> str:
+        """`zone red and compaction_count below 2, as a subagent`."""
+        return self.where + as_role(self.roles)
 
     def holds(self, role: str, point: Box | None) -> bool:
         return point is not None and any(name == role and inside(point, box) for name, box in self.boxes)
@@ -56,64 +61,67 @@ class Boundary:
     index: int | None
     """The row whose threshold it is; None for the threshold of a zone."""
     snapshot: Any
+    hit: bool = False
 
 
 @attrs.frozen
 class Coverage:
-    """What there is, and what was exercised of it, in the same order."""
+    """The rows of a table and whether they fired, its regions, and its boundaries."""
 
-    rows: tuple[str, ...]
-    rows_hit: tuple[bool, ...]
+    rows: tuple[tuple[str, bool], ...]
     parts: tuple[Part, ...]
-    parts_hit: tuple[bool, ...]
     boundaries: tuple[Boundary, ...]
-    boundaries_hit: tuple[bool, ...]
 
     @property
     def percent(self) -> float:
         """Of rows, regions and boundaries together, 0 to 100."""
-        hit = (*self.rows_hit, *self.parts_hit, *self.boundaries_hit)
+        hit = [fired for _, fired in self.rows]
+        hit += [part.hit for part in self.parts] + [boundary.hit for boundary in self.boundaries]
         return 100 * sum(hit) / len(hit) if hit else 100.0
+
+
+@attrs.frozen
+class Example:
+    """A scenario for something that was not exercised: what the table decides about it now is what it expects."""
+
+    name: str
+    role: str
+    meter: Any
+    expect: dict[str, Any]
 
 
 def measure(policy: Policy, results: Iterable[Result]) -> Coverage:
     """What the scenarios exercised of a table. Raises boxes.Inconclusive where its regions are too many to list."""
     case = Case.of(policy)
     readings = [outcome.reading for result in results for outcome in result.outcomes]
-    parts, edges = tuple(_parts(case)), tuple(_boundaries(case))
     points = [(reading.role, _point(case, reading)) for reading in readings]
     fired = {decide(policy, reading)["rule"] for reading in readings}
-    rows = tuple(row.id for row in policy.table.rows)
     return Coverage(
-        rows,
-        tuple(name in fired for name in rows),
-        parts,
-        tuple(any(part.holds(*point) for point in points) for part in parts),
-        edges,
-        tuple(any(_exercises(case, edge, reading) for reading in readings) for edge in edges),
+        tuple((row.id, row.id in fired) for row in policy.table.rows),
+        tuple(attrs.evolve(part, hit=any(part.holds(*point) for point in points)) for part in _parts(case)),
+        tuple(
+            attrs.evolve(edge, hit=any(_exercises(case, edge, reading) for reading in readings))
+            for edge in _boundaries(case)
+        ),
     )
 
 
-def missing(policy: Policy, coverage: Coverage) -> Iterator[tuple[str, str, Any, dict[str, Any]]]:
-    """Scenarios for what was not exercised: name, role, snapshot without its zone, and what the table decides now.
-
-    Boundaries first; then the regions that these do not reach.
-    """
+def missing(policy: Policy, coverage: Coverage) -> Iterator[Example]:
+    """Scenarios for what was not exercised: the boundaries first, then the regions that these do not reach."""
     case = Case.of(policy)
     reached = []
-    for edge, hit in zip(coverage.boundaries, coverage.boundaries_hit, strict=True):
-        if not hit:
-            yield edge.name, edge.role, *_expected(policy, edge.snapshot, edge.role)
+    for edge in coverage.boundaries:
+        if not edge.hit:
+            yield _example(policy, edge.name, edge.role, edge.snapshot)
             reached.append((edge.role, _point(case, read(policy, edge.snapshot, edge.role))))
-    for part, hit in zip(coverage.parts, coverage.parts_hit, strict=True):
-        if not hit and not any(part.holds(*point) for point in reached):
-            role = part.boxes[0][0]
-            yield f"{part.rule}: {part.where}{part.as_role}", role, *_expected(policy, part.snapshot, role)
+    for part in coverage.parts:
+        if not part.hit and not any(part.holds(*point) for point in reached):
+            yield _example(policy, f"{part.rule}: {part.text}", part.roles[0], part.snapshot)
 
 
-def _expected(policy: Policy, snapshot: Any, role: str) -> tuple[Any, dict[str, Any]]:
+def _example(policy: Policy, name: str, role: str, snapshot: Any) -> Example:
     decided = decide(policy, read(policy, snapshot, role))
-    return snapshot, {key: decided[key] for key in ("rule", "operation")}
+    return Example(name, role, snapshot, {key: decided[key] for key in ("rule", "operation")})
 
 
 def _parts(case: Case) -> Iterable[Part]:
@@ -131,15 +139,28 @@ def _parts(case: Case) -> Iterable[Part]:
 
 
 def _boundaries(case: Case) -> Iterator[Boundary]:
+    """Each threshold with its neighbours, once, as far as some snapshot meets the rest of the row there."""
+    told: set[tuple[Any, ...]] = set()
+    for edge in (*_zone_boundaries(case), *_row_boundaries(case)):
+        key = edge.index, edge.path, edge.value
+        if key not in told and _exercises(case, edge, read(case.policy, edge.snapshot, edge.role)):
+            told.add(key)
+            yield edge
+
+
+def _zone_boundaries(case: Case) -> Iterator[Boundary]:
     program = case.policy.program
-    fields = {field["name"]: field for field in program["fields"] if "path" in field}
-    for field in fields.values():
+    for field in program["fields"]:
         for zone, threshold in program["zones"].items() if "zone_of" in field else ():
             path = tuple(field["zone_of"])
             for side, value in _around(threshold, SHARE):
                 name = f"{'.'.join(path)} {side} {threshold}, where {zone} begins"
                 yield Boundary(name, engine.ROLES[0], path, value, None, replaced({}, path, value))
-    told: set[tuple[Any, ...]] = set()
+
+
+def _row_boundaries(case: Case) -> Iterator[Boundary]:
+    program = case.policy.program
+    fields = {field["name"]: field for field in program["fields"] if "path" in field}
     for index, row in enumerate(case.table.rows):
         found = next(((s, box) for s in case.spaces if (box := case.fires(s, index)) is not None), None)
         if found is None:
@@ -152,10 +173,8 @@ def _boundaries(case: Case) -> Iterator[Boundary]:
                 continue
             path = tuple(field["path"])
             for side, value in _around(test.constant, field):
-                if (index, path, value) not in told:
-                    told.add((index, path, value))
-                    name = f"{row.id}: {test.signal} {side} {test.constant}"
-                    yield Boundary(name, space.role, path, value, index, replaced(base, path, value))
+                name = f"{row.id}: {test.signal} {side} {test.constant}"
+                yield Boundary(name, space.role, path, value, index, replaced(base, path, value))
         yield from _between_fields(case, index, space.role, base)
 
 
@@ -172,7 +191,7 @@ def _between_fields(case: Case, index: int, role: str, base: Any) -> Iterator[Bo
             continue
         moved, fixed = (fields.get(name) for name in names)
         value = None if fixed is None else at(base, tuple(fixed["path"]))
-        if moved is None or fixed is None or value is None or moved["type"] not in NUMERIC:
+        if moved is None or fixed is None or moved["type"] not in NUMERIC or value.__class__ not in (int, float):
             continue
         path = tuple(moved["path"])
         for side, near in _around(value, moved):
@@ -205,8 +224,7 @@ def _exercises(case: Case, edge: Boundary, reading: Reading) -> bool:
 
 
 def _point(case: Case, reading: Reading) -> Box | None:
-    space = next(space for space in case.spaces if space.role == reading.role)
-    return space.point([reading.values], [reading.missing])
+    return of_role(case.spaces, reading.role).point([reading.values], [reading.missing])
 
 
 def _unzoned(case: Case, snapshot: Any) -> Any:

@@ -10,13 +10,13 @@ import attrs
 
 from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box, Budget, Row
-from ecm_rules.analysis.case import NODES, outcome
-from ecm_rules.analysis.space import Space, inside
+from ecm_rules.analysis.case import NODES
+from ecm_rules.analysis.space import Space, inside, of_role
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
-from ecm_rules.tables.findings import Witness
+from ecm_rules.tables.findings import Witness, as_role, listed
 
-STRICTER, LOOSER, OTHER = "stricter", "looser", "other"
+STRICTER, LOOSER = "stricter", "looser"
 _UNORDERED = "neither"
 
 
@@ -49,9 +49,8 @@ class Region:
     @property
     def text(self) -> str:
         """`zone amber and tool_result_share exactly 0.4: prune_tool_results → externalize (looser)`."""
-        unless = f", unless {words.listed(self.unless)} holds" if self.unless else ""
-        role = "" if len(self.roles) > 1 else f", as {words.an(self.roles[0])}"
-        return f"{self.where}{unless}{role}: {self.old.operation} → {self.new.operation} ({self.change})"
+        unless = f", unless {listed(self.unless)} holds" if self.unless else ""
+        return f"{self.where}{unless}{as_role(self.roles)}: {self.old.operation} → {self.new.operation} ({self.change})"
 
 
 @attrs.frozen
@@ -66,10 +65,11 @@ class Difference:
 
         The zone is the one that each table gives to the meter's utilization; without one, the meter's own.
         """
-        space = next(space for space in self.spaces if space.role == role)
-        point = space.locate(meter)
-        for region in self.regions if point is not None else ():
-            if any(inside(point, box) for name, found in region.boxes if name == role for box in found if point):
+        point = of_role(self.spaces, role).locate(meter)
+        if point is None:
+            return None
+        for region in self.regions:
+            if any(inside(point, box) for name, found in region.boxes if name == role for box in found):
                 return region
         return None
 
@@ -113,7 +113,10 @@ class _End:
 
 def _ends(program: dict[str, Any], space: Space, number: int) -> list[_End]:
     rows = space.rows[number]
-    found = [_End(n, sides, outcome(program, n, space.role), program["rows"][n]["id"]) for n, sides in rows]
+    found = []
+    for index, sides in rows:
+        row = program["rows"][index]
+        found.append(_End(index, sides, engine.outcome(program, row, space.role)[1], row["id"]))
     return [*found, _End(len(rows), (), engine.CONTINUE, None)]
 
 
@@ -145,7 +148,8 @@ def _described(
         described = [(whole, tuple(str(e.rule) for e in meeting), tuple(pieces))]
     else:
         described = [(piece, (), (piece,)) for piece in pieces]
-    ranks = {o.name: o.severity for policy in (new, old) for o in policy.table.vocabulary.operations}
+    mine, theirs = ({o.name: o.severity for o in p.table.vocabulary.operations} for p in (old, new))
+    ranks = {name: rank for name, rank in mine.items() if theirs.get(name) == rank}
     for box, unless, inner in described:
         sides = [Side(end.operation, end.rule, space.witness(inner[0], n)) for n, end in enumerate(ends)]
         change = _change(ranks.get(one.operation), ranks.get(other.operation))
@@ -167,7 +171,7 @@ def _merged(regions: list[Region]) -> Iterator[Region]:
         known = merged.get(key)
         if known is None:
             merged[key] = region
-        elif known.roles != region.roles and (not region.unless or region.unless == known.unless):
+        elif region.roles[0] not in known.roles and (not region.unless or region.unless == known.unless):
             # A row that cannot hold in a role takes nothing away from the region there.
             both = (*known.roles, *region.roles)
             merged[key] = attrs.evolve(known, roles=both, boxes=known.boxes + region.boxes)

@@ -47,7 +47,7 @@ class Dimension:
     masks: dict[tuple[int, Test], int]
     signatures: dict[tuple[bool, ...], int]
     tests: tuple[tuple[int, Test], ...]
-    gaps: dict[Any, tuple[float, float]]
+    intervals: dict[Any, tuple[float, float]]
     """A number that stands for all between two others, and these."""
     others: frozenset[str]
     """Strings that stand for all that nothing names."""
@@ -153,7 +153,7 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
         dict(zip(tests, masks, strict=True)),
         {signature: cell for cell, signature in enumerate(cells)},
         tests,
-        values.gaps,
+        values.intervals,
         values.others,
         values.whole,
         frozenset(name for _, (name, operator, _) in tests if operator == "missing"),

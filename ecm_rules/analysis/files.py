@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ecm_rules.analysis.case import NODES
 from ecm_rules.analysis.promises import unsafe_operations
 from ecm_rules.analysis.proofs import check
+from ecm_rules.analysis.scenarios import misfits_of
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables import documents, load, places, reader
 from ecm_rules.tables.findings import EcmError, Finding
@@ -19,14 +20,12 @@ def targets(paths: Iterable[str], project: str | None) -> list[str]:
 
     Raises EcmError for a folder without any.
     """
-    found = []
-    for path in paths:
-        found += documents.tables_in(path) if os.path.isdir(path) else [path]
-    if found:
-        return list(dict.fromkeys(found))
-    found = [places.shipped(folder) for folder in load.FOLDERS]
+    given = list(paths)
+    if given:
+        return documents.named(given)
     own = [os.path.join(project, name) for name in FILES] if project is not None else []
-    return targets(found, project) + [path for path in own if os.path.lexists(path)]
+    shipped = [places.shipped(folder) for folder in load.FOLDERS]
+    return documents.named([*shipped, *(path for path in own if os.path.lexists(path))])
 
 
 def check_file(path: str, project: str | None = None, nodes: int = NODES) -> list[Finding]:
@@ -42,6 +41,8 @@ def check_file(path: str, project: str | None = None, nodes: int = NODES) -> lis
     if kind is None:
         return check_table(path, project, nodes)
     findings, words = documents.read(document, kind)
+    if kind == "scenarios" and not findings:
+        return misfits_of(path, project)
     findings += unsafe_operations(words) if words is not None else ()
     # Words are as good as what is said with them.
     home = load.home_of(path) if kind in ("signals", "operations", "pins") and not findings else None

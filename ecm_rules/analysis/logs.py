@@ -67,27 +67,32 @@ def _placed(line: bytes, spaces: dict[str, Space]) -> tuple[Space | None, Box | 
     if entry.__class__ is not dict or "rule" not in entry or "operation" not in entry:
         return None, None
     space = spaces[engine.role_of(entry.get("subagent") is True)]
-    known, missing = _known(entry, space)
+    known, missing, given = _known(entry, space)
     read = [_as_read(space, number, entry, known, missing) for number in range(len(space.sources))]
-    box = tuple(_possible(dimension, read) for dimension in space.dimensions)
+    box = tuple(_possible(dimension, read, given) for dimension in space.dimensions)
     return space, box if (known or missing) and all(box) else None
 
 
-def _known(entry: dict[str, Any], space: Space) -> tuple[dict[str, Any], set[str]]:
-    """What the snapshot of a line gave by name, and the names that it did not give. What is in neither is not told."""
+def _known(entry: dict[str, Any], space: Space) -> tuple[dict[str, Any], set[str], bool]:
+    """What a line tells by name, the names that its snapshot did not give, and whether the others were given: a line of
+    the nexus has a default where nothing was. What is in neither is not told.
+    """
     program = space.sources[0].program
     declared = {d["name"]: d for d in (*program["fields"], *program["signals"])}
     signals, missing = entry.get("signals"), entry.get("missing")
     absent: set[str] = set()
+    told = True
     if signals.__class__ is dict and missing.__class__ is list and signals:
         absent = {name for name in missing if name.__class__ is str and name in declared}
         given = {name: value for name, value in signals.items() if name in declared and name not in absent}
     else:
-        # A line of the nexus: null, or a key that is not there, tells nothing.
+        # A line of the nexus: null, a key that is not there, or what the role is not given, tells nothing.
+        told, hidden = False, space.sources[0].hidden(space.role)
         paths = {f["path"][0]: f["name"] for f in program["fields"] if len(f.get("path", ())) == 1}
         given = {paths.get(key, key): value for key, value in entry.items() if paths.get(key, key) in declared}
+        given = {name: value for name, value in given.items() if name not in hidden}
     taken = {name: accept(declared[name], value) for name, value in given.items()}
-    return {name: value for name, value in taken.items() if value is not None}, absent
+    return {name: value for name, value in taken.items() if value is not None}, absent, told
 
 
 def _as_read(
@@ -120,15 +125,15 @@ def _same(one: Sources, other: Sources, name: str) -> bool:
     return all(declared(one, n) == declared(other, n) for n in fields_of(mine[0].get("from", ["literal", None])))
 
 
-def _possible(dimension: Dimension, read: list[tuple[dict[str, Any], set[str]]]) -> int:
-    """The cells that agree with what is certain."""
+def _possible(dimension: Dimension, read: list[tuple[dict[str, Any], set[str]]], given: bool) -> int:
+    """The cells that agree with what is certain. given: that a value was given is certain, too."""
     fits = 0
     for signature, cell in dimension.signatures.items():
         told = zip(dimension.tests, signature, strict=True)
         if all(
             engine.holds(operator, read[n][0][name], name in read[n][1], constant) is holds
             for (n, (name, operator, constant)), holds in told
-            if name in read[n][0]
+            if name in read[n][0] and (given or operator != "missing")
         ):
             fits |= 1 << cell
     return fits

@@ -7,20 +7,21 @@ these nothing changes, so that no smaller change is missed.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from ecm_rules.analysis.boxes import Inconclusive
-from ecm_rules.analysis.case import Case, outcome
+from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.numbers import after, before, between
 from ecm_rules.analysis.sources import SHARE, Path, Sources, is_free, literals
-from ecm_rules.analysis.space import at, replaced, rezoned
-from ecm_rules.analysis.words import listed
+from ecm_rules.analysis.space import at, of_role, replaced, rezoned
+from ecm_rules.engine import program as engine
 from ecm_rules.engine.compile import fields_of
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.domains import LARGEST, NUMERIC, accept
+from ecm_rules.tables.findings import listed
 
 # Pairs of changes that are tried; a policy takes some thousands.
 _MOST_PAIRS = 400_000
@@ -63,51 +64,53 @@ def nearest(policy: Policy, meter: Any, role: str) -> list[Miss]:
     moves = [list(_moves(policy, source, path, meter)) for path in _leaves(source, meter)]
     found: dict[str, tuple[float, tuple[_Move, ...]]] = {}
     wanted = {row.id for row in policy.table.rows} - {policy.rule_for(meter, role)}
-    alive = _alive(policy, role)
+    alive, whole = _alive(policy, role), True
     _try(policy, source, meter, role, ((move,) for leaf in moves for move in leaf), found)
     if wanted & alive - found.keys():
         pairs = (pair for one, other in itertools.combinations(moves, 2) for pair in itertools.product(one, other))
+        whole = sum(len(one) * len(other) for one, other in itertools.combinations(moves, 2)) <= _MOST_PAIRS
         twos: dict[str, tuple[float, tuple[_Move, ...]]] = {}
         _try(policy, source, meter, role, itertools.islice(pairs, _MOST_PAIRS), twos)
         found = {**twos, **found}
     misses = []
     for index, row in enumerate(policy.table.rows):
         if row.id in wanted:
-            operation = outcome(policy.program, index, role)
+            operation = engine.outcome(policy.program, policy.program["rows"][index], role)[1]
             free = [t.signal for t in row.tests if any(is_free(leaf) for leaf in source.leaves[t.signal])]
-            misses.append(_miss(source, meter, row.id, operation, found.get(row.id), row.id in alive, free))
+            if row.id in found:
+                misses.append(_hit(source, meter, row.id, operation, found[row.id][1]))
+            else:
+                reason = _reason(row.id in alive, free, whole)
+                misses.append(Miss(row.id, operation, None, None, reason))
     return misses
 
 
-def _miss(
-    source: Sources,
-    meter: Any,
-    rule: str,
-    operation: str,
-    found: tuple[float, tuple[_Move, ...]] | None,
-    alive: bool,
-    free: list[str],
-) -> Miss:
-    if found is None:
-        reason = "more than two signals away" if alive else "never fires in this role"
-        if alive and free:
-            reason = f"not found: it depends on the expression of {listed(free)}"
-        return Miss(rule, operation, None, None, reason)
+def _hit(source: Sources, meter: Any, rule: str, operation: str, moves: tuple[_Move, ...]) -> Miss:
+    changed = _moved(source, meter, moves)
     changes = []
-    for move in found[1]:
+    for move in moves:
         changes.append(Change(".".join(move.path), at(meter, move.path), move.value))
         for leaf, share in source.derived.items():
             if share == move.path:
-                changes.append(Change(".".join(leaf), at(meter, leaf), at(_moved(source, meter, [move]), leaf)))
-    changed = tuple(c for c in changes if c.before.__class__ is not c.after.__class__ or c.before != c.after)
-    return Miss(rule, operation, changed, _moved(source, meter, found[1]))
+                changes.append(Change(".".join(leaf), at(meter, leaf), at(changed, leaf)))
+    seen = tuple(c for c in changes if c.before.__class__ is not c.after.__class__ or c.before != c.after)
+    return Miss(rule, operation, seen, changed)
+
+
+def _reason(alive: bool, free: list[str], whole: bool) -> str:
+    """Why no change was found: what is not known is not claimed."""
+    if not alive:
+        return "never fires in this role"
+    if free:
+        return f"not found: it depends on the expression of {listed(free)}"
+    return "more than two signals away" if whole else "not found among the changes of two signals that were tried"
 
 
 def _alive(policy: Policy, role: str) -> set[str]:
     """The rows that can fire at all; all of them where that is not known."""
     try:
         case = Case.of(policy)
-        space = next(space for space in case.spaces if space.role == role)
+        space = of_role(case.spaces, role)
         return {row.id for index, row in enumerate(policy.table.rows) if case.fires(space, index) is not None}
     except Inconclusive:
         return {row.id for row in policy.table.rows}
@@ -128,7 +131,7 @@ def _try(
             found[rule] = cost, moves
 
 
-def _moved(source: Sources, meter: Any, moves: Iterator[_Move] | Any) -> Any:
+def _moved(source: Sources, meter: Any, moves: Iterable[_Move]) -> Any:
     for move in moves:
         meter = replaced(meter, move.path, move.value)
         if move.path in source.derived.values():
@@ -155,13 +158,14 @@ def _moves(policy: Policy, source: Sources, path: Path, meter: Any) -> Iterator[
     told = set()
     for spec in specs:
         seen = accept(spec, now)
-        start = spec.get("missing") if seen is None else seen
+        number = spec["type"] in NUMERIC and now.__class__ in (int, float)
+        start = now if number else spec.get("missing") if seen is None else seen
         for value in [*_values(source, path, spec, meter), None]:
             key = value.__class__ is bool, value
             if key in told or value == seen or (value is not None and accept(spec, value) is None):
                 continue
             told.add(key)
-            yield _Move(path, value, _cost(spec, worse, start, value) + (_FROM_NOTHING if seen is None else 0))
+            yield _Move(path, value, _cost(spec, worse, start, value) + (_FROM_NOTHING if start is not now else 0))
 
 
 def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> Iterator[Any]:
@@ -209,8 +213,10 @@ def _cost(spec: dict[str, Any], worse: Any, old: Any, new: Any) -> float:
         unlikely = _UNLIKELY if 0 < abs(new) < 1e-300 else 0.0
         if old is None:
             return 1.0 + unlikely
-        span = spec["max"] - spec["min"] if "min" in spec and "max" in spec else max(abs(old), abs(new), 1)
-        return (min(1.0, abs(new - old) / span) if span else 0.0) + unlikely
+        if "min" in spec and "max" in spec and spec["max"] > spec["min"]:
+            return float(abs(new - old) / (spec["max"] - spec["min"])) + unlikely
+        # Without a range, a number as far away as the old one is large counts for half.
+        return float(abs(new - old) / (abs(new - old) + max(abs(old), 1))) + unlikely
     if isinstance(worse, tuple) and old in worse and new in worse:
         return abs(worse.index(new) - worse.index(old)) / len(worse)
     return 1.0

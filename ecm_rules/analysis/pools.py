@@ -12,6 +12,9 @@ from ecm_rules.analysis.numbers import after, before, between, fractions
 from ecm_rules.analysis.sources import ABSENT, NOTHING, SHARE, Path, Sources, Test, literals
 from ecm_rules.tables.domains import LARGEST, NUMERIC, accept
 
+# More than any number that a meter can hold; from the other on, integers alone lie beside a number.
+_BEYOND = int(LARGEST) + 1
+_EXACT = 2**53
 _BOUNDS = ("min", "max", "above", "below", "missing")
 
 Spec = dict[str, Any]
@@ -19,12 +22,12 @@ Spec = dict[str, Any]
 
 @attrs.frozen
 class Values:
-    """`pools`: the values of each leaf. `gaps`: a number that stands for all between two others, and these. `others`:
-    strings that stand for all that nothing names. `whole`: whether all numbers are integers.
+    """`pools`: the values of each leaf. `intervals`: a number that stands for all between two others, and these two.
+    `others`: strings that stand for all that nothing names. `whole`: whether all numbers are integers.
     """
 
     pools: list[list[Any]]
-    gaps: dict[Any, tuple[float, float]] = attrs.field(factory=dict)
+    intervals: dict[Any, tuple[float, float]] = attrs.field(factory=dict)
     others: frozenset[str] = frozenset()
     whole: bool = False
 
@@ -51,11 +54,13 @@ def worth_telling_apart(
             derived = tuple(field["path"]) in source.derived
             spec = SHARE if derived else field
             constants += source.program["zones"].values() if derived else field.get("values", ())
-            constants += [field["missing"]] if isinstance(field.get("missing"), str) else []
+            # What stands in for a missing value is a case of its own where a test tells the two apart.
+            apart = any(told[0] == field["name"] and told[1] == "missing" for _, told in tests)
+            constants += [field["missing"]] if "missing" in field and (apart or field["type"] == "string") else []
             leaf = specs[source.leaves[field["name"]][0]]
             if spec not in leaf:
                 leaf.append(spec)
-    numbers, gaps, whole = _numbers(constants, signals, list(specs.values()))
+    numbers, intervals, whole = _numbers(constants, signals, list(specs.values()))
     texts, others = _texts(constants, list(specs.values()))
     domains: dict[str, list[Any]] = {"boolean": [False, True], "string": texts, "number": numbers, "integer": numbers}
     pools = []
@@ -66,7 +71,7 @@ def worth_telling_apart(
             taken += [value for value in wanted if accept(spec, value) is not None]
         taken = taken if len(specs[path]) == 1 else _unique(taken)
         pools.append([*taken, ABSENT, *([NOTHING] if path in shares else [])])
-    return Values(pools, gaps, others, whole)
+    return Values(pools, intervals, others, whole)
 
 
 def _shares(sources: tuple[Sources, ...]) -> set[Path]:
@@ -84,13 +89,13 @@ def _numbers(
     alone = len(leaves) == len(leaves[0]) == 1 and not signals
     bounds = [] if alone else [spec[key] for spec in numeric for key in _BOUNDS if key in spec]
     cuts = sorted({c for c in (*constants, *bounds) if isinstance(c, int | float) and not isinstance(c, bool)})
-    low, high = _domain(numeric[0]) if alone else (-LARGEST, LARGEST)
+    low, high = _domain(numeric[0]) if alone else (-_BEYOND, _BEYOND)
     whole = all(spec["type"] == "integer" for spec in numeric)
     told = whole or any(declared["type"] == "integer" for declared in (*numeric, *signals))
-    gaps: dict[Any, tuple[float, float]] = {}
+    intervals: dict[Any, tuple[float, float]] = {}
     for start, end in itertools.pairwise([low, *(c for c in cuts if low < c < high), high]):
-        gaps.update((value, (start, end)) for value in _fill(start, end, len(leaves), whole, told))
-    return sorted({*cuts, *gaps}), gaps, whole
+        intervals.update((value, (start, end)) for value in _fill(start, end, len(leaves), whole, told))
+    return sorted({*cuts, *intervals}), intervals, whole
 
 
 def _fill(low: float, high: float, count: int, whole: bool, told: bool) -> list[float]:
@@ -107,8 +112,12 @@ def _fill(low: float, high: float, count: int, whole: bool, told: bool) -> list[
 def _domain(spec: Spec) -> tuple[float, float]:
     """Numbers between which the domain lies, themselves not in it."""
     whole = spec["type"] == "integer"
-    low = before(spec["min"], whole) if "min" in spec else -LARGEST
-    high = after(spec["max"], whole) if "max" in spec else LARGEST
+    low: float = -_BEYOND
+    high: float = _BEYOND
+    if "min" in spec:
+        low = before(spec["min"], whole) if abs(spec["min"]) < _EXACT else int(spec["min"]) - 1
+    if "max" in spec:
+        high = after(spec["max"], whole) if abs(spec["max"]) < _EXACT else int(spec["max"]) + 1
     return max(low, spec.get("above", low)), min(high, spec.get("below", high))
 
 

@@ -8,11 +8,9 @@ from typing import Any
 from ecm_rules.analysis import boxes
 from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
-from ecm_rules.analysis.shadows import key, written
 from ecm_rules.analysis.space import Space
-from ecm_rules.analysis.words import listed
 from ecm_rules.engine import program as engine
-from ecm_rules.tables.findings import WARNING, Finding, Fix
+from ecm_rules.tables.findings import WARNING, Finding, Fix, listed
 from ecm_rules.tables.invariants import ROLE
 from ecm_rules.tables.models import Invariant, Operation, Row, Test, Vocabulary
 
@@ -27,7 +25,7 @@ def unsafe_operations(words: Vocabulary) -> Iterator[Finding]:
     for operation in words.operations:
         for position, name in enumerate(operation.steps):
             step = steps[name]
-            before, behind = operation.steps[:position], operation.steps[position + 1 :]
+            before = operation.steps[:position]
             if step.lossy and not (first and _in_order(first, before)):
                 message = f"found `{operation.name}`, which loses content in `{name}` before `{EXTERNALIZE}` is done"
                 yield _about(words, operation, "ECM701", message, f"list `{EXTERNALIZE}` before it")
@@ -51,9 +49,7 @@ def successors_of_subagents(case: Case) -> Iterator[Finding]:
             message = f"found `{outcomes[index]}` for a subagent in `{row.id}`, which starts a successor"
             message += case.caveat(space, box)
             help = f"map `{row.operation}` in `subagents.operation_remap`"
-            yield case.table.source.finding(
-                "ECM703", row.operation_span, message, help, witness=case.witness(space, box)
-            )
+            yield case.table.source.finding("ECM703", row.operation_span, message, help, witness=space.witness(box))
 
 
 def unreached_operations(case: Case) -> Iterator[Finding]:
@@ -85,9 +81,9 @@ def repeated_limits(case: Case) -> Iterator[Finding]:
                 continue
             if isinstance(test.constant, bool) or not isinstance(test.constant, int | float):
                 continue
-            known = [declared[test.signal].limit] if related else list(case.table.limits)
+            known = [declared[test.signal].limit] if related else list(case.table.unlowered)
             for limit in known:
-                if limit and case.table.limits.get(limit) == test.constant:
+                if limit and case.table.unlowered.get(limit) == test.constant:
                     yield _repeated(case, row, test, limit)
                     break
 
@@ -104,7 +100,7 @@ def broken_invariants(case: Case) -> Iterator[Finding]:
             considered += 1
             for told, where in _breaches(case, space, invariant, box):
                 message = f"found {told}, against the invariant `{invariant.id}`"
-                witness = case.witness(space, where)
+                witness = space.witness(where)
                 findings.setdefault(
                     told, invariant.source.finding("ECM611", invariant.span, message, invariant.why, witness=witness)
                 )
@@ -128,8 +124,8 @@ def _in_order(wanted: tuple[str, ...], steps: tuple[str, ...]) -> bool:
 
 def _repeated(case: Case, row: Row, test: Test, limit: str) -> Finding:
     reference = f"{{ref: limits.{limit}}}"
-    text = written(case, test.value_span)
-    message = f"found `{key(case, test)}: {text}` in `{row.id}`, which repeats `limits.{limit}`"
+    text = case.table.source.text_at(test.value_span)
+    message = f"found `{case.key(test)}: {text}` in `{row.id}`, which repeats `limits.{limit}`"
     help = f"write `{reference}`, so that a lower limit reaches the row"
     return case.table.source.finding("ECM607", test.value_span, message, help, fix=Fix(test.value_span, reference))
 
@@ -142,7 +138,7 @@ def _assumed(invariant: Invariant, space: Space) -> Box | None:
             if not engine.holds(test.operator, space.role, False, test.constant):
                 return None
         else:
-            tests.append((test.signal, test.operator, test.constant))
+            tests.append(test.condition)
     box = boxes.within(space.full, space.sides(tests))
     return box if all(box) else None
 
@@ -150,7 +146,7 @@ def _assumed(invariant: Invariant, space: Space) -> Box | None:
 def _breaches(case: Case, space: Space, invariant: Invariant, box: Box) -> Iterator[tuple[str, Box]]:
     """What is decided against the invariant, and where."""
     rows = space.rows[0]
-    outcomes = dict(zip((s.role for s in case.spaces), case.outcomes, strict=True))[space.role]
+    outcomes = case.outcomes_of(space)
     for index, row in enumerate(case.table.rows):
         decided = {"operation": outcomes[index], "raw_operation": row.operation, "rule": row.id}
         if not _holds(invariant, decided):

@@ -50,6 +50,6 @@ def check(policy: Policy, nodes: int = NODES) -> list[Finding]:
 def _unfinished(policy: Policy, reason: Inconclusive, severity: str) -> Finding:
     table = policy.table
     what = "an analysis" if severity == ERROR else "notes about this table"
-    message = f"found {what} too large to finish: {reason}"
+    message = f"found {what} too large to finish: {reason.reason}"
     help = "split the table, or let a signal read fewer fields" if severity == ERROR else ""
     return table.source.finding("ECM610", table.span, message, help, severity)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ecm_rules.analysis import boxes
 from ecm_rules.analysis.boxes import Row
 from ecm_rules.analysis.case import Case
-from ecm_rules.analysis.shadows import is_impossible, key
-from ecm_rules.analysis.words import listed
-from ecm_rules.tables.findings import NOTE, WARNING, Finding, Fix, Span
+from ecm_rules.analysis.shadows import is_impossible
+from ecm_rules.tables.findings import NOTE, WARNING, Finding, Fix, Span, listed
+from ecm_rules.tables.models import Row as TableRow
 from ecm_rules.tables.models import Test
 
 
@@ -23,11 +23,11 @@ def redundant_tests(case: Case) -> Iterator[Finding]:
             same = [other for other in row.tests if other.signal == test.signal]
             if _implied(case, same, test):
                 why = "another test of the row says as much" if len(same) > 1 else f"every `{test.signal}` meets it"
-                yield _found(case, test, why, WARNING)
+                yield _found(case, row, test, why, WARNING)
             elif _implied(case, list(row.tests), test):
-                yield _found(case, test, "the row's other tests say as much", NOTE)
+                yield _found(case, row, test, "the row's other tests say as much", NOTE)
             elif alive and _left_by_the_rows_before(case, index, test):
-                yield _found(case, test, "the rows before leave nothing else to this one", NOTE)
+                yield _found(case, row, test, "the rows before leave nothing else to this one", NOTE)
 
 
 def redundant_rows(case: Case) -> Iterator[Finding]:
@@ -55,12 +55,12 @@ def order_sensitive_rows(case: Case) -> Iterator[Finding]:
             box = list(before.values())[-1]
             message = f"found the row `{row.id}` behind {names}: both hold together, and the order decides"
             message += case.caveat(where, box)
-            witness = case.witness(where, box)
+            witness = where.witness(box)
             yield case.table.source.finding("ECM606", row.span, message, severity=NOTE, witness=witness)
 
 
-def _found(case: Case, test: Test, why: str, severity: str) -> Finding:
-    message = f"found `{key(case, test)}`, which changes nothing: {why}"
+def _found(case: Case, row: TableRow, test: Test, why: str, severity: str) -> Finding:
+    message = f"found `{case.key(test)}` in `{row.id}`, which changes nothing: {why}"
     if severity == NOTE:
         return case.table.source.finding("ECM605", test.span, message, severity=NOTE)
     fix = _removal(case, test)
@@ -85,14 +85,14 @@ def _removal(case: Case, test: Test) -> Fix | None:
 
 def _implied(case: Case, tests: list[Test], test: Test) -> bool:
     """Whether in every role the other tests alone leave the same."""
-    conjunction = [(t.signal, t.operator, t.constant) for t in tests]
-    rest = [(t.signal, t.operator, t.constant) for t in tests if t is not test]
+    conjunction = [t.condition for t in tests]
+    rest = [t.condition for t in tests if t is not test]
     return all(space.sides(conjunction) == space.sides(rest) for space in case.shapes)
 
 
 def _left_by_the_rows_before(case: Case, index: int, test: Test) -> bool:
     row = case.table.rows[index]
-    rest = [(t.signal, t.operator, t.constant) for t in row.tests if t is not test]
+    rest = [t.condition for t in row.tests if t is not test]
     for space in case.shapes:
         rows = space.rows[0]
         wider = boxes.within(space.full, space.sides(rest))

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 
 from ecm_rules.analysis.files import check_file
-from ecm_rules.tables.findings import Finding
-
-_MOST = 200
+from ecm_rules.tables.findings import ERROR, Finding
 
 
-def repair(path: str, project: str | None, write: Callable[[str, bytes], None]) -> int:
-    """Carry out the certain fixes in a file, one after the other, with `write`; how many there were. Raises OSError.
+def repair(path: str, write: Callable[[str, bytes], None]) -> int:
+    """Carry out the certain fixes in a file, one after the other, with `write`; how many there were.
 
-    A fix that brings about an error, or does not end the finding, is taken back.
+    The file is judged as it stands, without a project's layer: what a project lowers is no reason to edit a table. A
+    fix that brings about an error, or leaves as many findings of its kind as there were, is taken back. Where `write`
+    raises OSError, the fixes before it stand and are counted; the first one raises.
     """
-    done, refused = 0, set()
-    for _ in range(_MOST):
-        before = check_file(path, project)
-        fixable = [f for f in before if f.fix and os.path.samefile(f.file, path) and f.message not in refused]
-        if not fixable:
-            break
+    done = 0
+    refused: set[str] = set()
+    before = check_file(path)
+    while fixable := [f for f in before if f.fix and os.path.samefile(f.file, path) and f.message not in refused]:
         finding = fixable[0]
         with open(path, "rb") as file:
             data = file.read()
-        write(path, _fixed(data.decode("utf-8"), finding).encode("utf-8"))
-        after = check_file(path, project)
-        if _errors(after) - _errors(before) or finding.message in {f.message for f in after}:
+        try:
+            write(path, _fixed(data.decode("utf-8"), finding).encode("utf-8"))
+        except OSError:
+            if not done:
+                raise
+            break
+        after = check_file(path)
+        if _told(after)[finding.message] < _told(before)[finding.message] and not _errors(after) - _errors(before):
+            done, before = done + 1, after
+        else:
             refused.add(finding.message)
             write(path, data)
-        else:
-            done += 1
     return done
 
 
-def _errors(findings: list[Finding]) -> set[tuple[str, str]]:
-    return {(f.code, f.message) for f in findings if f.severity == "error"}
+def _told(findings: list[Finding]) -> Counter[str]:
+    return Counter(finding.message for finding in findings)
+
+
+def _errors(findings: list[Finding]) -> set[str]:
+    return {finding.message for finding in findings if finding.severity == ERROR}
 
 
 def _fixed(text: str, finding: Finding) -> str:

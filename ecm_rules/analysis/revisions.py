@@ -17,7 +17,7 @@ PREFIX = "git:"
 
 def load_side(name: str, beside: str | None = None) -> Policy:
     """The table of one side of a comparison: a shipped table's name, a path, the folder of a project (the shipped
-    policy with its layer), or `git:REV`, the file `beside` as it was in that revision. Raises EcmError.
+    policy with its layer), `git:REV:path`, or `git:REV`, the file `beside` as it was in that revision. Raises EcmError.
     """
     if name.startswith(PREFIX):
         return _revision(name, beside)
@@ -29,14 +29,17 @@ def load_side(name: str, beside: str | None = None) -> Policy:
 
 def _revision(name: str, beside: str | None) -> Policy:
     revision, _, given = name.removeprefix(PREFIX).partition(":")
-    if beside is None or beside.startswith(PREFIX) or os.path.isdir(beside):
-        raise _refusal(name, "found no file to look for in the revision", "give the table's path as the other side")
-    path = os.path.realpath(load.locate(beside))
-    root = os.path.realpath(_git(name, os.path.dirname(path), "rev-parse", "--show-toplevel").strip())
+    other = None if beside is None or beside.startswith(PREFIX) or os.path.isdir(beside) else load.locate(beside)
+    if not given and other is None:
+        raise _refusal(name, "found no file to look for in the revision", "name it, as in git:REV:path")
+    path = os.getcwd() if other is None else os.path.realpath(other)
+    root = os.path.realpath(
+        _git(name, path if os.path.isdir(path) else os.path.dirname(path), "rev-parse", "--show-toplevel").strip()
+    )
     # The path inside the repository, and the whole vocabulary where the table has one beside it.
     wanted = _inside(name, root, given) if given else os.path.relpath(path, root)
-    home = load.home_of(path)
-    folders = [os.path.relpath(os.path.join(home, folder), root) for folder in load.FOLDERS] if home else []
+    outer, inner = os.path.split(os.path.dirname(wanted))
+    folders = [os.path.join(outer, folder) for folder in load.FOLDERS] if inner in load.FOLDERS else []
     listed = _git(
         name, root, "ls-tree", "-r", "-z", "--name-only", "--end-of-options", revision, "--", *folders, wanted
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -10,9 +12,10 @@ from ecm_rules.analysis.sources import Sources, put
 from ecm_rules.analysis.space import rezoned
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
+from ecm_rules.tables import load
 from ecm_rules.tables.domains import accept, expected
 from ecm_rules.tables.findings import EcmError, Finding, Source, in_order, shown
-from ecm_rules.tables.scenarios import Moment, Scenario, Scenarios, misfits
+from ecm_rules.tables.scenarios import DEFAULT, Moment, Scenario, Scenarios, load_scenarios, misfits
 
 
 @attrs.frozen
@@ -46,6 +49,51 @@ class Result:
         return not any(outcome.wrong for outcome in self.outcomes)
 
 
+@attrs.frozen
+class Tested:
+    """A table by the name that its scenarios give it, and what became of all of these."""
+
+    name: str
+    policy: Policy
+    results: tuple[Result, ...]
+
+
+def run_files(paths: Iterable[str], policy: str | None = None, project: str | None = None) -> list[Tested]:
+    """Every scenario of some files, by table. policy: a table in the place of the shipped policy. project: the folder
+    whose layer is applied to policies.
+
+    Raises EcmError with everything that is wrong with the files and their tables.
+    """
+    found: dict[str, list[Scenarios]] = {}
+    findings: list[Finding] = []
+    for path in paths:
+        try:
+            scenarios = load_scenarios(path)
+            found.setdefault(_table_of(scenarios), []).append(scenarios)
+        except EcmError as error:
+            findings += error.findings
+    tested = []
+    for table, files in found.items():
+        try:
+            loaded = _load(policy if policy is not None and table == DEFAULT else table, project)
+            results = [result for scenarios in files for result in run(loaded, scenarios)]
+            tested.append(Tested(files[0].table, loaded, tuple(results)))
+        except EcmError as error:
+            findings += error.findings
+    if findings:
+        raise EcmError(in_order(findings))
+    return tested
+
+
+def misfits_of(path: str, project: str | None) -> list[Finding]:
+    """What a file of scenarios names that its table does not have, and what is wrong with that table's file."""
+    try:
+        run_files([path], project=project)
+    except EcmError as error:
+        return list(error.findings)
+    return []
+
+
 def run(policy: Policy, scenarios: Scenarios) -> list[Result]:
     """Every scenario of a file. Raises EcmError where they name what the table does not have."""
     findings = misfits(scenarios, policy.table)
@@ -61,9 +109,7 @@ def run(policy: Policy, scenarios: Scenarios) -> list[Result]:
 def read(policy: Policy, meter: Any, role: str) -> Reading:
     """A meter as the engine reads it; one that tells its utilization and no zone has the table's zone for it."""
     (source,) = Sources.all_of([policy.program])
-    zoned = rezoned(meter, source)
-    if isinstance(meter, dict):
-        zoned = {**zoned, **meter} if isinstance(zoned, dict) else meter
+    zoned = rezoned(meter, source, keep=True)
     values, missing, _ = engine.read(policy.program, zoned, role)
     return Reading(role, values, tuple(missing), zoned)
 
@@ -71,9 +117,20 @@ def read(policy: Policy, meter: Any, role: str) -> Reading:
 def decide(policy: Policy, reading: Reading) -> dict[str, Any]:
     """The rule, operation and raw operation of what was read."""
     row = engine.first(policy.program, reading.values, list(reading.missing))
-    raw = row["operation"] if row else engine.CONTINUE
-    remap = policy.program["remap"].get(reading.role, {})
-    return {"rule": row["id"] if row else None, "operation": remap.get(raw, raw), "raw_operation": raw}
+    raw, operation = engine.outcome(policy.program, row, reading.role)
+    return {"rule": row["id"] if row else None, "operation": operation, "raw_operation": raw}
+
+
+def _table_of(scenarios: Scenarios) -> str:
+    """The name or path of the table, from the working folder."""
+    if scenarios.table in load.shipped_tables():
+        return scenarios.table
+    return os.path.normpath(os.path.join(os.path.dirname(scenarios.source.file), scenarios.table))
+
+
+def _load(name: str, project: str | None) -> Policy:
+    path = load.locate(name)
+    return Policy.of(load.load_table(path, project, load.home_of(path)))
 
 
 def _outcome(policy: Policy, moment: Moment, source: Source, findings: list[Finding]) -> Outcome:

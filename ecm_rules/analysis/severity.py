@@ -45,12 +45,12 @@ def _found(
     case: Case, space: Space, name: str, pair: tuple[int, int], box: Box, place: int, members: tuple[Member, Member]
 ) -> Finding:
     one, other = (case.table.rows[n] for n in pair)
-    outcomes = dict(zip((s.role for s in case.spaces), case.outcomes, strict=True))[space.role]
+    outcomes = case.outcomes_of(space)
     message = (
         f"found `{other.id}`, which leads to `{outcomes[pair[1]]}` where `{name}` is worse than "
         f"where `{one.id}` leads to `{outcomes[pair[0]]}`{case.caveat(space, box)}"
     )
-    mild, bad = (case.witness(space, box, {place: member}) for member in members)
+    mild, bad = (space.witness(box, chosen={place: member}) for member in members)
     help = "order the rows so that the severer operation wins"
     help = f"the milder meter is {mild}; {help}" if mild else help
     return case.table.source.finding("ECM608", other.span, message, help, witness=bad)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ecm_rules.analysis import boxes, words
+from ecm_rules.analysis import boxes
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.space import Space
-from ecm_rules.analysis.words import listed
-from ecm_rules.tables.findings import Finding, Span, Witness
+from ecm_rules.tables.findings import Finding, Witness, as_role, listed
 from ecm_rules.tables.models import Row, Test
 
 _MOST_GAPS = 5
@@ -17,23 +16,24 @@ _MOST_BOXES = 200
 
 
 def gaps(case: Case) -> Iterator[Finding]:
-    """What no row holds for, each region once."""
-    regions: dict[str, list[tuple[str, Witness | None]]] = {}
+    """What no row holds for, each region once; of many, the first."""
+    regions: dict[str, list[Space]] = {}
+    witnesses: dict[str, Witness | None] = {}
+    cut = False
     for space, rows, _ in case.roles():
-        left = itertools.islice(boxes.remainders(space.full, rows, case.budget), _MOST_BOXES)
+        left = list(itertools.islice(boxes.remainders(space.full, rows, case.budget), _MOST_BOXES + 1))
+        cut = cut or len(left) > _MOST_BOXES
         for box in boxes.joined(left):
-            regions.setdefault(case.told(space, box), []).append((space.role, case.witness(space, box)))
-    for number, (where, shown) in enumerate(regions.items()):
-        role, witness = shown[0]
-        told = where if len(shown) > 1 else f"{where}, as {words.an(role)}"
-        more = len(regions) - _MOST_GAPS if number == _MOST_GAPS - 1 else 0
-        message = f"found no row for {told}" + (f", and {more} more regions" if more > 0 else "")
-        help = (
-            "add a row, or a catch-all `when: {}` at the end; as it is, the operation is `continue` and no row says so"
-        )
-        yield case.table.source.finding("ECM601", case.table.span, message, help, witness=witness)
-        if number == _MOST_GAPS - 1:
-            return
+            told = case.told(space, box)
+            regions.setdefault(told, []).append(space)
+            witnesses.setdefault(told, space.witness(box))
+    more = len(regions) - _MOST_GAPS
+    for number, (told, spaces) in enumerate(itertools.islice(regions.items(), _MOST_GAPS), 1):
+        message = f"found no row for {told}{as_role([space.role for space in spaces])}"
+        if number == _MOST_GAPS and (cut or more > 0):
+            message += ", and more" if cut else f", and {more} more region{'s' if more > 1 else ''}"
+        help = "add a row, or a catch-all `when: {}` as the last; now the operation is `continue` and no row says so"
+        yield case.table.source.finding("ECM601", case.table.span, message, help, witness=witnesses[told])
 
 
 def dead_rows(case: Case) -> Iterator[Finding]:
@@ -79,24 +79,14 @@ def _impossible(case: Case, row: Row) -> Finding:
             needed = fewer
     *others, last = needed
     why = (
-        f"`{key(case, last)}` and {listed([key(case, t) for t in others])} never hold together"
+        f"`{case.key(last)}` and {listed([case.key(t) for t in others])} never hold together"
         if others
-        else f"nothing meets `{key(case, last)}`"
+        else f"nothing meets `{case.key(last)}`"
     )
     message = f"found the row `{row.id}`, which is impossible: {why}"
     return case.table.source.finding("ECM602", last.span, message, "remove the row, or one of these tests")
 
 
 def _contradict(case: Case, tests: Sequence[Test]) -> bool:
-    conjunction = [(t.signal, t.operator, t.constant) for t in tests]
+    conjunction = [t.condition for t in tests]
     return all(not all(boxes.within(space.full, space.sides(conjunction))) for space in case.shapes)
-
-
-def key(case: Case, test: Test) -> str:
-    """A test's key as it is written."""
-    return written(case, test.span)
-
-
-def written(case: Case, span: Span) -> str:
-    """The text at a place of the table's file."""
-    return case.table.source.lines[span.line - 1][span.column - 1 : span.end_column - 1]

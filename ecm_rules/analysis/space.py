@@ -120,9 +120,18 @@ def _sides(dimensions: tuple[Dimension, ...], places: Mapping[str, int], tests: 
     return tuple((place, mask) for place, mask in sorted(found.items()) if mask != dimensions[place].full)
 
 
-def rezoned(meter: Any, source: Sources) -> Any:
-    """The meter with the zone that the table's own thresholds give to its utilization, where it tells one."""
+def of_role(spaces: Iterable[Space], role: str) -> Space:
+    """The space of a role."""
+    return next(space for space in spaces if space.role == role)
+
+
+def rezoned(meter: Any, source: Sources, keep: bool = False) -> Any:
+    """The meter with the zone that the table's own thresholds give to its utilization, where it tells one. keep: a zone
+    that the meter names stays.
+    """
     for leaf, share in source.derived.items():
+        if keep and at(meter, leaf) is not None:
+            continue
         if at(meter, share[:-1]).__class__ is dict and share[-1] in at(meter, share[:-1]):
             meter = replaced(meter, leaf, told_zone(source.program["zones"], at(meter, share)))
     return meter

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.dimensions import Dimension, Member
 from ecm_rules.analysis.sources import ABSENT, NOTHING, is_free
 from ecm_rules.analysis.space import Space
-from ecm_rules.tables.findings import clip, printable
+from ecm_rules.tables.findings import printable
 
 ANYTHING = "every meter"
-_MISSING = ...
-_MOST_WORDS = 200
+_MISSING = "missing", ...
+# The value of a name that stands for one that is not given, and means nothing more than that one would.
+_STANDS_IN = "stands in", ...
+_Column = tuple[str, list[Any]]
+"""A name, and what it reads in each member."""
+_OPERATORS = {
+    "eq": "{}",
+    "ne": "other than {}",
+    "lt": "below {}",
+    "lte": "at most {}",
+    "gt": "above {}",
+    "gte": "at least {}",
+    "in": "{}",
+    "not_in": "other than {}",
+}
 
 
 def sentence(space: Space, box: Box) -> str:
@@ -29,80 +42,93 @@ def sentence(space: Space, box: Box) -> str:
 
 
 def describe(dimension: Dimension, mask: int) -> str:
-    """The cells of a mask in words: by as few names as tell them from the others."""
-    marked = [(m, bool(mask >> n & 1)) for n, cell in enumerate(dimension.cells) for m in cell]
-    columns = _columns(dimension, [member for member, _ in marked])
-    inside = [chosen for _, chosen in marked]
+    """The cells of a mask in words: by as few names as tell them from the others, else by the tests that do."""
+    placed = [(n, member) for n, cell in enumerate(dimension.cells) for member in cell]
+    columns = _columns(dimension, [member for _, member in placed])
+    cells = [n for n, _ in placed]
     for size in range(1, min(3, len(columns)) + 1):
-        for names in itertools.combinations(columns, size):
-            if told := _together({name: columns[name] for name in names}, inside, dimension):
+        for some in itertools.combinations(columns, size):
+            if told := _together(some, cells, mask, dimension):
                 return told
-    each = [_together(columns, [m in cell for m, _ in marked], dimension) for cell in _cells(dimension, mask)]
-    return clip(
-        " or ".join(f"({told})" for told in each if told) or "some values of " + ", ".join(columns), _MOST_WORDS
+    return _by_tests(dimension, mask)
+
+
+def _by_tests(dimension: Dimension, mask: int) -> str:
+    """The cells by which tests hold in them: of those the fewest, taken one by one, that no other cell agrees with."""
+    signatures = list(dimension.signatures)
+    outside = [signature for n, signature in enumerate(signatures) if not mask >> n & 1]
+    told = []
+    for signature in (signature for n, signature in enumerate(signatures) if mask >> n & 1):
+        kept = list(range(len(signature)))
+        for place in range(len(signature)):
+            fewer = [other for other in kept if other != place]
+            if not any(all(other[p] == signature[p] for p in fewer) for other in outside):
+                kept = fewer
+        told.append(" and ".join(_test(dimension, place, signature[place]) for place in kept))
+    *rest, last = dict.fromkeys(told)
+    return f"({' or '.join(f'({one})' for one in (*rest, last))})" if rest else last
+
+
+def _test(dimension: Dimension, place: int, holds: bool) -> str:
+    number, (name, operator, constant) = dimension.tests[place]
+    value = _or(map(_value, constant)) if isinstance(constant, tuple) else _value(constant)
+    words = (
+        f"{name} {_OPERATORS[operator].format(value)}"
+        if operator != "missing"
+        else f"{name} {'missing' if constant else 'given'}"
     )
+    table = "" if len(dimension.readers) < 2 else f" in the {('old', 'new')[number]} table"
+    return f"{'' if holds else 'not '}{words}{table}"
 
 
-def an(noun: str) -> str:
-    """The noun with its article."""
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """`A`, `B` and 3 more."""
-    shown = [f"`{name}`" for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(shown)} and {len(names) - most} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def _cells(dimension: Dimension, mask: int) -> list[list[Member]]:
-    return [cell for n, cell in enumerate(dimension.cells) if mask >> n & 1]
-
-
-def _columns(dimension: Dimension, members: list[Member]) -> dict[str, list[Any]]:
+def _columns(dimension: Dimension, members: list[Member]) -> list[_Column]:
     """What each name reads in each member, first the names that rows test, then the leaves; a name that two tables
     read differently is left out.
     """
     tested = [name for name in dimension.names if any(name == test[0] for _, test in dimension.tests)]
-    columns: dict[str, list[Any]] = {}
+    columns: list[_Column] = []
     for name in tested:
         read = [
             {_key(dimension, member, n, name) for n in range(len(member.seen)) if name in member.seen[n]}
             for member in members
         ]
         if all(len(keys) == 1 for keys in read):
-            columns[name] = [keys.pop() for keys in read]
+            columns.append((name, [keys.pop() for keys in read]))
     for place, path in enumerate(dimension.inputs):
-        name = ".".join(path)
-        if not is_free(path) and name not in columns:
+        if not is_free(path):
             given = [member.values[place] for member in members]
-            columns[name] = [_MISSING if value is ABSENT or value is NOTHING else value for value in given]
+            leaf = [_MISSING if value is ABSENT or value is NOTHING else value for value in given]
+            columns.append((".".join(path), leaf))
     return columns
 
 
 def _key(dimension: Dimension, member: Member, number: int, name: str) -> Any:
     """What a name reads, kept hashable and `true` apart from 1; that it is missing where that is asked or is all."""
     value = member.seen[number][name]
-    if value is None or (name in dimension.missing_asked and name in member.absent[number]):
+    if value is None:
         return _MISSING
+    if name in member.absent[number]:
+        return _MISSING if name in dimension.missing_asked else _STANDS_IN
     return value
 
 
-def _together(columns: dict[str, list[Any]], inside: list[bool], dimension: Dimension) -> str:
-    """The members inside as a conjunction over some names; empty where these names do not tell them apart."""
-    taken = {
-        name: {_apart(v) for v, chosen in zip(column, inside, strict=True) if chosen}
-        for name, column in columns.items()
-    }
-    for position, chosen in enumerate(inside):
-        if not chosen and all(_apart(column[position]) in taken[name] for name, column in columns.items()):
+def _together(columns: tuple[_Column, ...], cells: list[int], mask: int, dimension: Dimension) -> str:
+    """The cells of a mask as a conjunction over some names; empty where these names do not tell them apart."""
+    speaking = [n for n in range(len(cells)) if all(column[n] is not _STANDS_IN for _, column in columns)]
+    if len({cells[n] for n in speaking}) < len(dimension.values):
+        return ""  # of some cell they say nothing
+    inside = [n for n in speaking if mask >> cells[n] & 1]
+    taken = [{_apart(column[n]) for n in inside} for _, column in columns]
+    for n in speaking:
+        agrees = all(_apart(column[n]) in chosen for (_, column), chosen in zip(columns, taken, strict=True))
+        if agrees and not mask >> cells[n] & 1:
             return ""
     told = []
-    for name, column in columns.items():
-        if len({_apart(v) for v in column}) == len(taken[name]):
+    for (name, column), chosen in zip(columns, taken, strict=True):
+        read = [column[n] for n in speaking]
+        if len({_apart(value) for value in read}) == len(chosen):
             continue
-        words = _values(name, column, taken[name], dimension)
+        words = _values(name, read, chosen, dimension)
         if not words:
             return ""
         told.append(words)
@@ -118,20 +144,25 @@ def _values(name: str, column: list[Any], taken: set[Any], dimension: Dimension)
         return f"{name} missing"
     if others == [_MISSING]:
         return f"{name} given"
-    strangers = [v for v in known if isinstance(v, str) and v in dimension.others]
-    if strangers and any(v in chosen for v in strangers):  # all that nothing names: told by what it is not
-        rest = f" {_or(map(_value, others))}" if others else ""
-        return f"{name} not{rest}" if rest and all(v in chosen for v in strangers) else ""
     numbers = sorted(v for v in known if isinstance(v, int | float) and not isinstance(v, bool))
     words = _numbers(numbers, taken, dimension) if numbers else []
     if words is None:
         return ""
-    if words == [""]:
-        words = ["any number"]
+    words = ["any number"] if words == [""] else words
+    rest = [v for v in chosen if isinstance(v, bool) or not isinstance(v, int | float)]
+    strangers = {v for v in known if isinstance(v, str) and v in dimension.others}
+    if strangers & {v for v in chosen if isinstance(v, str)}:  # what nothing names is told by what it is not
+        but = [_value(v) for v in others if isinstance(v, str)]
+        if not strangers <= set(map(str, chosen)):
+            return ""
+        if not numbers and all(isinstance(v, str) or v == _MISSING for v in known):
+            refused = [*but, *(["missing"] if _MISSING in others else [])]
+            return f"{name} not {_or(refused)}"
+        words.append("a string but " + _or(but) if but else "any string")
+        rest = [v for v in rest if not isinstance(v, str)]
     elif len(others) == 1 and len(chosen) > 2 and not numbers:
         return f"{name} not {_value(others[0])}"
-    words += [_value(v) for v in chosen if v not in numbers or isinstance(v, bool)]
-    return f"{name} {_or(words)}"
+    return f"{name} {_or([*words, *map(_value, rest)])}"
 
 
 def _numbers(known: list[Any], taken: set[Any], dimension: Dimension) -> list[str] | None:
@@ -152,21 +183,27 @@ def _split(known: list[Any], left: int, right: int, dimension: Dimension) -> boo
     """Whether two neighbours stand for the same gap."""
     if left < 0 or right >= len(known):
         return False
-    gaps = dimension.gaps
-    return known[left] in gaps and gaps[known[left]] == gaps.get(known[right])
+    intervals = dimension.intervals
+    return known[left] in intervals and intervals[known[left]] == intervals.get(known[right])
 
 
 def _interval(values: list[Any], from_start: bool, to_end: bool, dimension: Dimension) -> str:
-    gaps, first, last = dimension.gaps, values[0], values[-1]
+    intervals, first, last = dimension.intervals, values[0], values[-1]
     if dimension.whole:  # between two integers stand integers, of which a single one can be named
-        least, most = gaps.get(first, (first - 1,))[0] + 1, gaps.get(last, (0, last + 1))[1] - 1
+        least, most = intervals.get(first, (first - 1,))[0] + 1, intervals.get(last, (0, last + 1))[1] - 1
         alone = least == most
     else:
-        alone = first == last and first not in gaps
+        alone = first == last and first not in intervals
     if alone:
         return f"exactly {_value(first)}"
-    low = "" if from_start else f"above {_value(gaps[first][0])}" if first in gaps else f"at least {_value(first)}"
-    high = "" if to_end else f"below {_value(gaps[last][1])}" if last in gaps else f"at most {_value(last)}"
+    low = (
+        ""
+        if from_start
+        else f"above {_value(intervals[first][0])}"
+        if first in intervals
+        else f"at least {_value(first)}"
+    )
+    high = "" if to_end else f"below {_value(intervals[last][1])}" if last in intervals else f"at most {_value(last)}"
     return f"{low} and {high}" if low and high else low or high
 
 
@@ -176,7 +213,7 @@ def _apart(value: Any) -> Any:
 
 
 def _value(value: Any) -> str:
-    if value is _MISSING:
+    if value == _MISSING:
         return "missing"
     if isinstance(value, str):
         return printable(value) if value.isidentifier() else json.dumps(value)

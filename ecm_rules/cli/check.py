@@ -26,7 +26,7 @@ def check(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...",
+            metavar="PATH",
             help="Tables, vocabularies, project files, or folders. Default: the shipped and the project's.",
         ),
     ] = None,
@@ -44,7 +44,7 @@ def check(
 
     with output.refusals(project):
         named = targets(paths or [], project)
-    fixed = sum(_repaired(file, project) for file in named) if fix else 0
+    fixed = sum(_repaired(file) for file in named) if fix else 0
     findings = in_order(finding for file in named for finding in check_file(file, project))
     shown = [f for f in findings if notes or f.severity != NOTE]
     match form:
@@ -63,11 +63,11 @@ def check(
     raise typer.Exit(_exit(findings, strict))
 
 
-def _repaired(path: str, project: str) -> int:
+def _repaired(path: str) -> int:
     from ecm_rules.analysis.repair import repair
 
     try:
-        return repair(path, project, lambda file, data: files.replace(file, data, stat.S_IMODE(os.stat(file).st_mode)))
+        return repair(path, lambda file, data: files.replace(file, data, stat.S_IMODE(os.stat(file).st_mode)))
     except OSError as error:
         output.say(f"{printable(path)}: not fixed: {(error.strerror or str(error)).lower()}")
         return 0

@@ -21,17 +21,18 @@ def diff(
     old: Annotated[
         str,
         typer.Argument(
-            metavar="OLD", help="A shipped table's name, a path, a project's folder, or git:REV, NEW as it was then."
+            metavar="OLD",
+            help="A shipped table, a path, a project's folder, git:REV:path, or git:REV: the other one then.",
         ),
     ],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="A shipped table's name, a path, or a project's folder.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The same.")],
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
     log: Annotated[
         str | None, typer.Option("--log", metavar="FILE", help="A policy log: count its verdicts in each region.")
     ] = None,
 ) -> None:
     """Print each region in which the operation changes, with a witness a side. Exit 0 where there is none, 1 where
-    there is one, 2 where a table cannot be read.
+    there is one, 2 where a table cannot be read or the comparison is too large to finish.
     """
     from ecm_rules.analysis.boxes import Inconclusive
     from ecm_rules.analysis.difference import compare
@@ -39,13 +40,13 @@ def diff(
     from ecm_rules.analysis.revisions import load_side
 
     with output.refusals(code=output.UNREADABLE):
-        before, after = load_side(old, beside=new), load_side(new)
+        before, after = load_side(old, beside=new), load_side(new, beside=old)
     try:
         difference = compare(before, after)
         counts = count(difference, log) if log is not None else None
     except Inconclusive as reason:
         output.say(f"inconclusive: {reason}")
-        raise typer.Exit(output.FINDINGS) from None
+        raise typer.Exit(output.UNREADABLE) from None
     except OSError as error:
         output.say(f"{printable(log or '')}: {(error.strerror or str(error)).lower()}")
         raise typer.Exit(output.UNREADABLE) from None

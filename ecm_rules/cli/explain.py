@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ecm_rules.cli import output
-from ecm_rules.tables.findings import printable
+from ecm_rules.tables.findings import an, printable
 
 
 def explain(
@@ -25,14 +25,13 @@ def explain(
 ) -> None:
     """Show every row and why it did not hold, and the smallest change that would have made each other row fire."""
     from ecm_rules.analysis.nearest import nearest
-    from ecm_rules.analysis.scenarios import read
     from ecm_rules.engine import program
     from ecm_rules.engine.policy import load_table
 
     with output.refusals(project):
         policy = load_table(policy_file, project=project)
     role = program.role_of(subagent)
-    snapshot = read(policy, _snapshot(meter, project, policy.table.audit), role).snapshot
+    snapshot = _snapshot(meter, project, policy.table.audit)
     verdict, trace = policy.decide(snapshot, role), policy.trace(snapshot, role)
     misses = nearest(policy, snapshot, role)
     for fault in verdict.degraded:
@@ -56,9 +55,8 @@ def _snapshot(path: str | None, project: str, audit: Any) -> Any:
         found: Any = meter.parse(output.standard_input())
     else:
         found = meter.load(path if path is not None else os.path.join(project, meter_of(audit, None)))
-    missing = found is None and path is not None
-    if missing or isinstance(found, Unreadable):
-        reason = "no such file" if found is None or missing else found.reason
+    if isinstance(found, Unreadable) or (found is None and path is not None):
+        reason = found.reason if isinstance(found, Unreadable) else "no such file"
         output.say(f"{printable(path or 'the meter')}: {reason}")
         raise typer.Exit(output.UNREADABLE)
     if found is None:
@@ -67,8 +65,6 @@ def _snapshot(path: str | None, project: str, audit: Any) -> Any:
 
 
 def _text(verdict: Any, trace: Any, misses: Any) -> str:
-    from ecm_rules.analysis.words import an
-
     near = {miss.rule: miss for miss in misses}
     ids, operations = max(len(row.id) for row in trace), max(len(row.operation) for row in trace)
     lines = [f"operation: {verdict.operation}  (rule {verdict.rule or 'none'}, as {an(verdict.role)})", ""]

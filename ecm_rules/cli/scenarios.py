@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import enum
 import os
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 from xml.etree import ElementTree
 
-import attrs
 import typer
 
 from ecm_rules.cli import output
-from ecm_rules.tables.findings import EcmError, Finding, printable
+from ecm_rules.tables.findings import printable
+
+if TYPE_CHECKING:
+    from ecm_rules.analysis.coverage import Coverage
+    from ecm_rules.analysis.scenarios import Result, Tested
 
 FOLDER = os.path.join("fixtures", "scenarios")
 
@@ -22,23 +26,15 @@ class Format(enum.StrEnum):
     junit = "junit"
 
 
-@attrs.frozen
-class Tested:
-    """A table, its results over all files, and its coverage where that was asked for."""
-
-    name: str
-    policy: Any
-    results: list[Any]
-    coverage: Any = None
-
-
 def scenarios(
     paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PATH]...", help=f"Files of scenarios, or folders. Default: {FOLDER}."),
+        list[str] | None, typer.Argument(metavar="PATH", help=f"Files of scenarios, or folders. Default: {FOLDER}.")
     ] = None,
     policy_file: Annotated[
         str | None, typer.Option("--policy", metavar="FILE", help="Test this policy in the place of the shipped one.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="DIR", help="Apply the layer of this project. Default: none.")
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
     coverage: Annotated[bool, typer.Option("--coverage", help="Say what the scenarios exercise of the table.")] = False,
@@ -46,87 +42,48 @@ def scenarios(
         float | None, typer.Option("--fail-under", min=0, max=100, metavar="PCT", help="Fail below this coverage.")
     ] = None,
     generate: Annotated[
-        bool, typer.Option("--generate", help="Print the missing scenarios as YAML instead; see what they expect.")
+        bool, typer.Option("--generate", help="Print the missing scenarios as YAML and nothing else.")
     ] = False,
 ) -> None:
-    """Run scenarios against tables. Exit 1 where one fails, or where there are none; 2 where nothing can be read."""
-    from ecm_rules.analysis.boxes import Inconclusive
+    """Run scenarios against tables. Exit 1 where one fails or a file has findings, 2 where there is nothing to read."""
+    from ecm_rules.analysis.coverage import measure
+    from ecm_rules.analysis.scenarios import run_files
+    from ecm_rules.tables.documents import named
 
-    with output.refusals(code=output.UNREADABLE):
-        tested = _run(_files(paths or [FOLDER]), policy_file)
-    try:
-        if coverage or generate or fail_under is not None:
-            from ecm_rules.analysis.coverage import measure
-
-            tested = [attrs.evolve(t, coverage=measure(t.policy, t.results)) for t in tested]
-    except Inconclusive as reason:
-        output.say(f"coverage is inconclusive: {reason}")
-        raise typer.Exit(output.FINDINGS) from None
+    if generate and (form is not Format.text or coverage or fail_under is not None):
+        raise typer.BadParameter("--generate prints scenarios and nothing else", param_hint="--generate")
+    with output.refusals(project):
+        tested = run_files(named(paths or [FOLDER]), policy_file, project)
+        asked = coverage or generate or fail_under is not None
+        covered = [measure(t.policy, t.results) if asked else None for t in tested]
     if generate:
-        print(_generated(tested), end="")
-        raise typer.Exit(0)
-    results = [result for t in tested for result in t.results]
+        print(_generated(tested, covered), end="")
+        return
     match form:
         case Format.json:
-            output.document(_data(tested))
+            output.document(_data(tested, covered))
         case Format.junit:
-            print(_junit(results))
+            print(_junit([result for t in tested for result in t.results]))
         case Format.text:
-            print(_text(tested))
-    low = [t for t in tested if fail_under is not None and t.coverage.percent < fail_under]
-    for t in low:
-        output.say(f"{printable(t.name)}: coverage {t.coverage.percent:.1f}% is below {fail_under:g}%")
-    if low or not results or not all(result.passed for result in results):
+            print(_text(tested, covered))
+    low = [(t, c.percent) for t, c in zip(tested, covered, strict=True) if c and c.percent < (fail_under or 0)]
+    for t, percent in low:
+        output.say(f"{printable(t.name)}: coverage {percent:.1f}% is below {fail_under:g}%")
+    if low or not all(result.passed for t in tested for result in t.results):
         raise typer.Exit(output.FINDINGS)
 
 
-def _files(paths: list[str]) -> list[str]:
-    from ecm_rules.tables.documents import tables_in
-
-    found = [file for path in paths for file in (tables_in(path) if os.path.isdir(path) else [path])]
-    return list(dict.fromkeys(found))
-
-
-def _run(files: list[str], policy_file: str | None) -> list[Tested]:
-    from ecm_rules.analysis.scenarios import run
-    from ecm_rules.engine.policy import Policy
-    from ecm_rules.tables import load
-    from ecm_rules.tables.scenarios import DEFAULT, load_scenarios
-
-    tables: dict[str, Tested] = {}
-    findings: list[Finding] = []
-    for file in files:
-        try:
-            scenarios = load_scenarios(file)
-            name = scenarios.table
-            if name not in load.shipped_tables():
-                name = os.path.join(os.path.dirname(file), name)
-            if name == DEFAULT and policy_file is not None:
-                name = policy_file
-            if name not in tables:
-                path = load.locate(name)
-                tables[name] = Tested(name, Policy.of(load.load_table(path, None, load.home_of(path))), [])
-            tables[name].results.extend(run(tables[name].policy, scenarios))
-        except EcmError as error:
-            findings += error.findings
-    if findings:
-        raise EcmError(findings)
-    return list(tables.values())
-
-
-def _text(tested: list[Tested]) -> str:
+def _text(tested: Sequence[Tested], covered: Sequence[Coverage | None]) -> str:
     lines = []
-    for t in tested:
-        for result in t.results:
-            lines += [line for n in range(len(result.outcomes)) for line in _failure(result, n)]
-        if t.coverage is not None:
-            lines += _covered(t)
+    for t, coverage in zip(tested, covered, strict=True):
+        lines += [line for result in t.results for n in range(len(result.outcomes)) for line in _failure(result, n)]
+        lines += _covered(t.name, coverage) if coverage else []
     results = [result for t in tested for result in t.results]
     passed = sum(result.passed for result in results)
     return "\n".join([*lines, f"{passed} passed, {len(results) - passed} failed"])
 
 
-def _failure(result: Any, number: int) -> list[str]:
+def _failure(result: Result, number: int) -> list[str]:
     """What went wrong at one moment of a scenario, or nothing."""
     outcome = result.outcomes[number]
     if not outcome.wrong:
@@ -134,37 +91,28 @@ def _failure(result: Any, number: int) -> list[str]:
     node = outcome.moment.node
     place = f"{printable(result.source.file)}:{node.span.line}:{node.span.column}"
     at = f", moment {number + 1}" if len(result.outcomes) > 1 else ""
-    told = [
-        f"{key} is {outcome.decided[key] or 'none'}, expected {outcome.moment.expect[key] or 'none'}"
-        for key in outcome.wrong
-    ]
-    by = "" if "rule" in outcome.wrong else f" (by {outcome.decided['rule'] or 'no row'})"
+    decided, expected = outcome.decided, outcome.moment.expect
+    told = [f"{key} is {decided[key] or 'none'}, expected {expected[key] or 'none'}" for key in outcome.wrong]
+    by = "" if "rule" in outcome.wrong else f" (by {decided['rule'] or 'no row'})"
     return [f"{place}: failed: {printable(result.scenario.name)}{at}: {'; '.join(told)}{by}"]
 
 
-def _covered(t: Tested) -> list[str]:
-    coverage = t.coverage
-    lines = [f"coverage of {printable(t.name)}: {coverage.percent:.1f}%"]
-    for what, hit in (
-        ("rows", coverage.rows_hit),
-        ("regions", coverage.parts_hit),
-        ("boundaries", coverage.boundaries_hit),
-    ):
-        lines.append(f"  {what:<10} {sum(hit)} of {len(hit)}")
-    for row, hit in zip(coverage.rows, coverage.rows_hit, strict=True):
-        lines += [] if hit else [f"  not fired: {row}"]
-    for part, hit in zip(coverage.parts, coverage.parts_hit, strict=True):
-        lines += [] if hit else [f"  not exercised: {_part(part)}"]
-    for edge, hit in zip(coverage.boundaries, coverage.boundaries_hit, strict=True):
-        lines += [] if hit else [f"  not exercised: {edge.name} ({edge.value!r})"]
-    return lines
+def _covered(name: str, coverage: Coverage) -> list[str]:
+    fired = [hit for _, hit in coverage.rows]
+    regions, boundaries = [part.hit for part in coverage.parts], [edge.hit for edge in coverage.boundaries]
+    return [
+        f"coverage of {printable(name)}: {coverage.percent:.1f}%",
+        *(
+            f"  {what:<10} {sum(hit)} of {len(hit)}"
+            for what, hit in (("rows", fired), ("regions", regions), ("boundaries", boundaries))
+        ),
+        *(f"  not fired: {row}" for row, hit in coverage.rows if not hit),
+        *(f"  not exercised: {p.text}: {p.operation} ({p.rule})" for p in coverage.parts if not p.hit),
+        *(f"  not exercised: {edge.name} ({edge.value!r})" for edge in coverage.boundaries if not edge.hit),
+    ]
 
 
-def _part(part: Any) -> str:
-    return f"{part.where}{part.as_role}: {part.operation} ({part.rule})"
-
-
-def _data(tested: list[Tested]) -> dict[str, Any]:
+def _data(tested: Sequence[Tested], covered: Sequence[Coverage | None]) -> dict[str, Any]:
     results = [result for t in tested for result in t.results]
     data: dict[str, Any] = {
         "passed": sum(result.passed for result in results),
@@ -182,53 +130,46 @@ def _data(tested: list[Tested]) -> dict[str, Any]:
             for result in results
         ],
     }
-    covered = [t for t in tested if t.coverage is not None]
-    if covered:
-        data["coverage"] = {t.name: _coverage_data(t.coverage) for t in covered}
-    return data
+    told = {t.name: _coverage_data(coverage) for t, coverage in zip(tested, covered, strict=True) if coverage}
+    return {**data, "coverage": told} if told else data
 
 
-def _coverage_data(coverage: Any) -> dict[str, Any]:
+def _coverage_data(coverage: Coverage) -> dict[str, Any]:
     return {
         "percent": coverage.percent,
-        "rows": [{"rule": row, "hit": hit} for row, hit in zip(coverage.rows, coverage.rows_hit, strict=True)],
+        "rows": [{"rule": row, "hit": hit} for row, hit in coverage.rows],
         "regions": [
-            {
-                "where": p.where,
-                "roles": [role for role, _ in p.boxes],
-                "rule": p.rule,
-                "operation": p.operation,
-                "hit": hit,
-            }
-            for p, hit in zip(coverage.parts, coverage.parts_hit, strict=True)
+            {"where": p.where, "roles": p.roles, "rule": p.rule, "operation": p.operation, "hit": p.hit}
+            for p in coverage.parts
         ],
-        "boundaries": [
-            {"name": b.name, "value": b.value, "hit": hit}
-            for b, hit in zip(coverage.boundaries, coverage.boundaries_hit, strict=True)
-        ],
+        "boundaries": [{"name": edge.name, "value": edge.value, "hit": edge.hit} for edge in coverage.boundaries],
     }
 
 
-def _junit(results: list[Any]) -> str:
-    failed = sum(not result.passed for result in results)
+def _junit(results: Iterable[Result]) -> str:
     suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", name="ecm-rules", tests=str(len(results)), failures=str(failed))
+    suite = ElementTree.SubElement(suites, "testsuite", name="ecm-rules")
+    failed = 0
     for result in results:
         case = ElementTree.SubElement(
             suite, "testcase", classname=printable(result.source.file), name=printable(result.scenario.name)
         )
         failures = [line for n in range(len(result.outcomes)) for line in _failure(result, n)]
         if failures:
+            failed += 1
             ElementTree.SubElement(case, "failure", message=failures[0]).text = "\n".join(failures)
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(failed))
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True)
 
 
-def _generated(tested: list[Tested]) -> str:
+def _generated(tested: Sequence[Tested], covered: Sequence[Coverage | None]) -> str:
+    """One file of scenarios; those of a second table need a file of their own."""
     from ecm_rules.analysis.coverage import missing
     from ecm_rules.tables.scenarios import written
 
-    texts = [written(t.name, missing(t.policy, t.coverage)) for t in tested]
-    found = [(t.name, text) for t, text in zip(tested, texts, strict=True) if text]
-    for name, _ in found[1:]:
+    found = [(t.name, written(t.name, missing(t.policy, c))) for t, c in zip(tested, covered, strict=True) if c]
+    texts = [(name, text) for name, text in found if text]
+    for name, _ in texts[1:]:
         output.say(f"more are missing for {printable(name)}: name its files alone")
-    return found[0][1] if found else "# nothing is missing\n"
+    return texts[0][1] if texts else "# nothing is missing\n"

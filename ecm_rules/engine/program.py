@@ -24,6 +24,7 @@ table asks for it, jmespath). docs/tables.md has the semantics.
 import json
 
 from ecm_rules.tables.domains import LARGEST, accept, expected
+from ecm_rules.tables.domains import ROLES as ROLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONTINUE = "continue"
-ROLES = ("orchestrator", "subagent")
 
 _COMPARE: "dict[str, Callable[[Any, Any], bool]]" = {
     "lt": lambda a, b: a < b,
@@ -110,8 +110,7 @@ def decide(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "dict[s
     row = first(program, values, missing)
     if row is None:
         faults.append(["rows", "no row holds"])
-    raw = row["operation"] if row else CONTINUE
-    operation = program["remap"].get(role, {}).get(raw, raw)
+    raw, operation = outcome(program, row, role)
     return {
         "rule": row["id"] if row else None,
         "operation": operation,
@@ -123,6 +122,12 @@ def decide(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "dict[s
         "degraded": [{"path": path, "reason": reason} for path, reason in faults],
         "digest": program["digest"],
     }
+
+
+def outcome(program: "Program", row: "dict[str, Any] | None", role: str) -> "tuple[str, str]":
+    """(what a row says, what the role is given of it); no row says `continue`."""
+    raw: str = row["operation"] if row else CONTINUE
+    return raw, program["remap"].get(role, {}).get(raw, raw)
 
 
 def read(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "tuple[dict[str, Any], list[str], Faults]":

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ecm_rules.engine import program
 from ecm_rules.engine.compile import Program
 
 
@@ -151,10 +152,9 @@ def outcomes(built: Program, role: str) -> list[Outcome]:
     """The outcome of each row of a program for a role."""
     declared = [*built["fields"], *built["signals"]]
     names, defaults = tuple(d["name"] for d in declared), tuple(d.get("missing") for d in declared)
-    remap = built["remap"].get(role, {})
     found = []
     for row in built["rows"]:
-        operation = remap.get(row["operation"], row["operation"])
+        raw, operation = program.outcome(built, row, role)
         steps = tuple(built["steps"].get(operation, ()))
-        found.append(Outcome(row["id"], operation, row["operation"], role, steps, built["digest"], names, defaults))
+        found.append(Outcome(row["id"], operation, raw, role, steps, built["digest"], names, defaults))
     return found

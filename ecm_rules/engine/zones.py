@@ -33,9 +33,13 @@ def told_zone(zones: "Mapping[str, float]", told: "Any") -> str:
 def rezone(meter: "Any", program: "Mapping[str, Any]") -> str:
     """The zone that a program's thresholds give to the utilization that a meter (any JSON value) tells.
 
-    `unknown` where it tells none, or one that contradicts itself: the zone that the meter names is not asked.
+    `unknown` where it tells none, or one that contradicts itself, and for a table that has no zone: the zone that the
+    meter names is not asked.
     """
     told = meter
-    for key in next((field["zone_of"] for field in program["fields"] if "zone_of" in field), ("utilization",)):
+    share = next((field["zone_of"] for field in program["fields"] if "zone_of" in field), None)
+    if share is None:
+        return UNKNOWN
+    for key in share:
         told = told.get(key) if told.__class__ is dict else None
     return told_zone(program["zones"], told)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 
-from ecm_rules.tables import hosts, operations, schemas, vocabulary
+from ecm_rules.tables import hosts, operations, scenarios, schemas, vocabulary
 from ecm_rules.tables.findings import EcmError, Finding, in_order
 from ecm_rules.tables.models import Vocabulary
 from ecm_rules.tables.reader import Document
@@ -19,6 +20,10 @@ _TOLD_BY = {
 }
 
 
+# What reads the kinds that are more than their schema says.
+_LOADERS: dict[str, Callable[[str], object]] = {"hosts": hosts.load_hosts, "scenarios": scenarios.load_scenarios}
+
+
 def tables_in(folder: str) -> list[str]:
     """The paths of the files `*.yaml` in a folder. Raises EcmError where it has none, or cannot be read."""
     try:
@@ -31,6 +36,12 @@ def tables_in(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
+def named(paths: Iterable[str]) -> list[str]:
+    """The files that are named, and those in folders that are named, each once. Raises EcmError as `tables_in` does."""
+    found = [file for path in paths for file in (tables_in(path) if os.path.isdir(path) else [path])]
+    return list(dict.fromkeys(found))
+
+
 def kind_of(document: Document) -> str | None:
     """The schema of a document, or None where it is a decision table, or nothing that is known."""
     root = document.root
@@ -41,8 +52,8 @@ def kind_of(document: Document) -> str | None:
 
 def read(document: Document, kind: str) -> tuple[list[Finding], Vocabulary | None]:
     """What is wrong with a document of a kind, and the operations that it defines, if it is about these."""
-    if kind == "hosts":
-        return _refusals(document.source.file), None
+    if kind in _LOADERS:
+        return _refusals(_LOADERS[kind], document.source.file), None
     shape = schemas.validate(kind, document)
     findings = document.findings + shape.findings
     words = None
@@ -55,9 +66,9 @@ def read(document: Document, kind: str) -> tuple[list[Finding], Vocabulary | Non
     return in_order(findings), words
 
 
-def _refusals(path: str) -> list[Finding]:
+def _refusals(load: Callable[[str], object], path: str) -> list[Finding]:
     try:
-        hosts.load_hosts(path)
+        load(path)
     except EcmError as error:
         return list(error.findings)
     return []

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 LARGEST = 1.7976931348623157e308
 _INFINITY = float("inf")
 NUMERIC = ("integer", "number")
+# Who may ask a table.
+ROLES = ("orchestrator", "subagent")
 
 
 def accept(declared: "Mapping[str, Any]", value: "Any") -> "Any":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
+
+from ecm_rules.tables.domains import ROLES
 
 # An error fails a check, a warning fails a strict one, a note fails none.
 ERROR = "error"
@@ -81,7 +83,7 @@ class Witness:
     role: str
 
     def __str__(self) -> str:
-        return json.dumps(self.snapshot) + ("" if self.role == "orchestrator" else f" as a {self.role}")
+        return json.dumps(self.snapshot) + ("" if self.role == ROLES[0] else f" as {an(self.role)}")
 
 
 @attrs.frozen
@@ -139,6 +141,10 @@ class Source:
     def _split(self) -> list[str]:
         return self.text.split("\n")
 
+    def text_at(self, span: Span) -> str:
+        """What stands at a place."""
+        return self.lines[span.line - 1][span.column - 1 : span.end_column - 1]
+
     def finding(
         self,
         code: str,
@@ -173,6 +179,24 @@ def suggest(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean `{near[0]}`?"
     return "known: " + ", ".join(f"`{n}`" for n in names) if names else ""
+
+
+def an(noun: str) -> str:
+    """The noun with its article."""
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def as_role(roles: Sequence[str]) -> str:
+    """A clause that says in which role something is so; empty where it is so in every one."""
+    return f", as {an(roles[0])}" if len(roles) < len(ROLES) else ""
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """`A`, `B` and 3 more."""
+    marked = [f"`{name}`" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(marked)} and {len(names) - most} more"
+    return " and ".join([", ".join(marked[:-1]), marked[-1]] if len(marked) > 1 else marked)
 
 
 def shown(value: object) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 
 from ecm_rules.tables import rows
+from ecm_rules.tables.domains import ROLES
 from ecm_rules.tables.models import Declared, Invariant, Row
 from ecm_rules.tables.reader import Node
 from ecm_rules.tables.rows import Context
 
 ROLE = "role"
-_ROLES = ["orchestrator", "subagent"]
 
 
 def read_invariants(context: Context, root: Node, table_rows: Iterable[Row]) -> tuple[Invariant, ...]:
@@ -44,7 +44,7 @@ def read_invariants(context: Context, root: Node, table_rows: Iterable[Row]) -> 
 
 def assumable(declared: dict[str, Declared]) -> dict[str, Declared]:
     """What `assume` may test: what a row may, and the role where no signal has its name."""
-    return {ROLE: _enum(ROLE, _ROLES), **declared}
+    return {ROLE: _enum(ROLE, list(ROLES)), **declared}
 
 
 def assertable(operations: Iterable[str], rules: Iterable[str]) -> dict[str, Declared]:

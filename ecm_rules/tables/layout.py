@@ -16,7 +16,7 @@ from ruamel.yaml import YAML, CommentToken
 from ruamel.yaml.emitter import RoundTripEmitter
 from ruamel.yaml.nodes import CollectionNode, MappingNode, ScalarNode, SequenceNode
 
-from ecm_rules.tables import gaps, reader
+from ecm_rules.tables import reader, trivia
 from ecm_rules.tables.findings import EcmError, Span, clip, escape, shown
 from ecm_rules.tables.reader import Document, Node
 
@@ -59,7 +59,7 @@ def _settled(before: Document) -> str:
 
 
 def _lay_out(text: str) -> str:
-    text = gaps.ease(text)
+    text = trivia.ease(text)
     root = YAML().compose(text)
     for node in _below(root):
         if isinstance(node, ScalarNode) and node.style == '"':
@@ -70,7 +70,7 @@ def _lay_out(text: str) -> str:
             if key.value == "when" and isinstance(value, CollectionNode) and not value.flow_style:
                 _flatten(value)
     _fit(root, 0)
-    return gaps.tidy(_written(root))
+    return trivia.tidy(_written(root))
 
 
 class _Spelt(str):
@@ -200,7 +200,7 @@ def _fits(node: Any, column: int, key: Any) -> bool:
     alone = type(node)(node.tag, node.value, flow_style=True)
     if key is not None:
         alone = MappingNode(_MAP, [(ScalarNode(key.tag, key.value, style=key.style), alone)], flow_style=False)
-    line = gaps.tidy(_written(alone, _UNBROKEN)).removesuffix("\n")
+    line = trivia.tidy(_written(alone, _UNBROKEN)).removesuffix("\n")
     return "\n" not in line and column + len(line) <= WIDTH
 
 
@@ -274,7 +274,7 @@ def _compare(before: Document, after: Document) -> None:
         raise _loss(before, f"its layout would be refused ({after.findings[0].message})")
     if _meaning(before.root) != _meaning(after.root):
         raise _loss(before, "a value would change")
-    for was, now in itertools.zip_longest(gaps.comments(before), gaps.comments(after)):
+    for was, now in itertools.zip_longest(trivia.comments(before), trivia.comments(after)):
         if was is None or now is None or not was.stays(now):
             text, span = (was.text, was.span) if was else ("", None)
             raise _loss(before, f"the comment `{clip(escape(text), 60)}` would move", span)

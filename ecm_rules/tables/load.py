@@ -31,6 +31,8 @@ class _Setting:
     project: Project
     pins: tuple[Pin, ...]
     findings: list[Finding]
+    unlowered: dict[str, Any] | None = None
+    """The limits before the project's layer, where that is another thing."""
 
 
 def load_policy(path: str | None, folder: str | None, home: str | None = None) -> Table:
@@ -104,6 +106,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         remap=remap,
         zones=plain.get("zones", {}),
         limits=plain.get("limits", {}),
+        unlowered=setting.unlowered if setting.unlowered is not None else plain.get("limits", {}),
         pins=setting.pins,
         audit=plain.get("audit", {}),
         budget_tokens=project.budget_tokens,
@@ -125,16 +128,17 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
     words, shipped_pins = shipped_vocabulary(home), _shipped_pins(home)
     pins, repeated = projects.pins(project, shipped_pins)
     findings = findings + repeated
-    root, plain = shape.root, None
+    root, plain, unlowered = shape.root, None, None
     if root is not None:
         findings += embedded.compare(source, root, words.operations, shipped_pins) + _outside(source, root)
         zones, limits = root.get("zones"), root.get("limits")
         if zones is not None and limits is not None and not shape.broken & {"zones", "limits"}:
             unfit = projects.bands(source, zones.span, zones.plain(), zones, own=True)
-            plain = {**root.plain(), "limits": {**_shipped_limits(path, home), **limits.plain()}}
+            unlowered = {**_shipped_limits(path, home), **limits.plain()}
+            plain = {**root.plain(), "limits": unlowered}
             plain, raised = projects.lower(project, plain, check_bands=not unfit)
             findings += unfit + raised
-    return _Setting(words, plain, project, pins, findings)
+    return _Setting(words, plain, project, pins, findings, unlowered)
 
 
 def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:

@@ -44,6 +44,11 @@ class Test:
 
     __test__ = False  # not a test case of pytest's
 
+    @property
+    def condition(self) -> tuple[str, str, Constant]:
+        """Signal, operator and constant, without its places."""
+        return self.signal, self.operator, self.constant
+
 
 @attrs.frozen
 class Row:
@@ -138,6 +143,8 @@ class Table:
     remap: Mapping[str, Mapping[str, str]]
     zones: Mapping[str, float]
     limits: Mapping[str, int | float]
+    unlowered: Mapping[str, int | float]
+    """The limits before the project's layer."""
     pins: tuple[Pin, ...]
     audit: Mapping[str, str]
     budget_tokens: int | None

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ecm_rules.tables import domains, expressions
-from ecm_rules.tables.findings import Finding, Source, Span, escape, nearest, shown, suggest
+from ecm_rules.tables.findings import Finding, Source, Span, an, escape, nearest, shown, suggest
 from ecm_rules.tables.models import Constant, Declared, Row, Test
 from ecm_rules.tables.reader import Node
 
@@ -183,7 +183,7 @@ def _fits(context: Context, signal: Declared, operator: str, key: str, place: Sp
     if takes(signal, operator):
         return True
     if operator in _ORDERINGS:
-        message = f"found `{escape(key)}`, but `{signal.name}` is {_a(signal.type)}, which has no order"
+        message = f"found `{escape(key)}`, but `{signal.name}` is {an(signal.type)}, which has no order"
         other = "" if signal.type == "boolean" else f" or `{signal.name}_in`"
         context.report("ECM303", place, message, f"compare with `{signal.name}`{other}")
     else:
@@ -238,7 +238,3 @@ def _member(context: Context, signal: Declared, constant: Any, node: Node, code:
             help,
         )
     return taken
-
-
-def _a(kind: str) -> str:
-    return ("an " if kind[0] in "aeiou" else "a ") + kind

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from ecm_rules.tables import reader, scalars, schemas
+from ecm_rules.tables.domains import ROLES
 from ecm_rules.tables.findings import EcmError, Finding, Source, Span, clip, in_order, shown, suggest
 from ecm_rules.tables.models import Table
 from ecm_rules.tables.reader import Node
 
 DEFAULT = "context-policy"
 _GIVEN = ("meter", "signals")
-_ROLE = "orchestrator"
 _LONGEST = 200
 
 
@@ -84,25 +85,41 @@ def misfits(scenarios: Scenarios, table: Table) -> list[Finding]:
             if node.value is not None and node.value not in known[key]:
                 message = f"found the unknown {key.replace('raw_', '')} {shown(node.value)}"
                 found.append(scenarios.source.finding("ECM307", node.span, message, suggest(node.value, known[key])))
-        for name in signals.value if signals is not None else ():
-            if name not in declared and signals is not None:
+        for name, place in signals.keys.items() if signals is not None else ():
+            if name not in declared:
                 message = f"found the unknown signal {shown(name)}"
-                found.append(scenarios.source.finding("ECM301", signals.keys[name], message, suggest(name, declared)))
+                found.append(scenarios.source.finding("ECM301", place, message, suggest(name, declared)))
     return found
 
 
-def written(table: str, entries: Iterable[tuple[str, str, Any, dict[str, Any]]]) -> str:
-    """A file of scenarios from name, role, meter and what is expected, in the layout of the tables; empty for none.
+class Written(Protocol):
+    """What a scenario is written from."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def meter(self) -> Any: ...
+    @property
+    def expect(self) -> dict[str, Any]: ...
+
+
+def written(table: str, scenarios: Iterable[Written]) -> str:
+    """A file of scenarios in the layout of the tables; empty for none.
 
     A meter with an integer beyond 64 bits is left out: no table can hold it.
     """
     lines: list[str] = []
-    for name, role, meter, expect in entries:
-        if not _can_be_written(meter):
+    names: Counter[str] = Counter()
+    for scenario in scenarios:
+        if not _can_be_written(scenario.meter):
             continue
-        lines.append(f"  - name: {_scalar(clip(name, _LONGEST))}")
-        lines += [f"    role: {role}"] if role != _ROLE else []
-        lines += [f"    meter: {_flow(meter)}", f"    expect: {_flow(expect)}"]
+        name = clip(scenario.name, _LONGEST - 8)
+        names[name] += 1
+        lines.append(f"  - name: {_scalar(name if names[name] == 1 else f'{name} ({names[name]})')}")
+        lines += [f"    role: {scenario.role}"] if scenario.role != ROLES[0] else []
+        lines += [f"    meter: {_flow(scenario.meter)}", f"    expect: {_flow(scenario.expect)}"]
     if not lines:
         return ""
     head = ["schema_version: 1"] if table == DEFAULT else ["schema_version: 1", f"table: {_scalar(table)}"]
@@ -136,7 +153,7 @@ def _scalar(value: Any) -> str:
 
 def _moments(source: Source, node: Node, findings: list[Finding]) -> tuple[Moment, ...]:
     sequence = node.get("sequence")
-    role = node.text("role") or _ROLE
+    role = node.text("role") or ROLES[0]
     if sequence is None:
         if node.get("expect") is None:
             findings.append(

@@ -174,7 +174,7 @@ def test_a_test_that_its_row_implies_is_a_warning_or_a_note(path: pathlib.Path) 
     (finding,) = found(path, text, "ECM605")
     assert (finding.severity, finding.message) == (
         WARNING,
-        "found `count_gte`, which changes nothing: every `count` meets it",
+        "found `count_gte` in `A`, which changes nothing: every `count` meets it",
     )
     # Where the count may be missing the test does say something.
     assert "ECM605" not in failing(path, OWN + rows.replace("«", "").replace("»", "") + REST)

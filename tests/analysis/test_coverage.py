@@ -112,13 +112,13 @@ def test_coverage_names_rows_regions_and_boundaries(policy: Policy, path: pathli
         HEAD + share.format("at", 0.4, "prune_tool_results") + share.format("below", 0.39999999999999997, "externalize")
     )
     coverage = measure(policy, results(policy, path, text))
-    assert dict(zip(coverage.rows, coverage.rows_hit, strict=True)) == {f"P{n}": n in (5, 6) for n in range(1, 8)}
-    hit = [p.where for p, done in zip(coverage.parts, coverage.parts_hit, strict=True) if done]
+    assert dict(coverage.rows) == {f"P{n}": n in (5, 6) for n in range(1, 8)}
+    hit = [part.where for part in coverage.parts if part.hit]
     assert hit == [
         "zone amber and tool_result_share at least 0.4 and budget_spent_gte_ceiling false",
         "zone amber and tool_result_share below 0.4 and budget_spent_gte_ceiling false",
     ]
-    reached = {b.name for b, done in zip(coverage.boundaries, coverage.boundaries_hit, strict=True) if done}
+    reached = {boundary.name for boundary in coverage.boundaries if boundary.hit}
     assert reached == {
         "P5: tool_result_share at 0.4",
         "P5: tool_result_share just below 0.4",
@@ -129,7 +129,7 @@ def test_coverage_names_rows_regions_and_boundaries(policy: Policy, path: pathli
 def test_a_boundary_counts_only_where_the_rest_of_its_row_holds(policy: Policy, path: pathlib.Path) -> None:
     text = HEAD + "  - {name: a, meter: {utilization: 0.2, tool_result_share_est: 0.4}, expect: {rule: P7}}\n"
     coverage = measure(policy, results(policy, path, text))
-    assert not any(coverage.boundaries_hit)
+    assert not any(boundary.hit for boundary in coverage.boundaries)
 
 
 def test_each_threshold_and_the_nearest_value_on_each_side_is_generated(policy: Policy) -> None:
@@ -165,9 +165,9 @@ def test_regions_of_random_tables_are_all_reached_by_what_is_generated(
     table.write_text(as_text(random_table(3 + seed % 5, 3 + seed % 4, seed, tests=2)))
     policy = load_table(table, project=None)
     coverage = complete(policy, path, [], str(table))
-    assert all(coverage.parts_hit)
+    assert all(part.hit for part in coverage.parts)
     live = {part.rule for part in coverage.parts}
-    assert {row for row, hit in zip(coverage.rows, coverage.rows_hit, strict=True) if hit} == live
+    assert {row for row, hit in coverage.rows if hit} == live
 
 
 def test_names_that_no_snapshot_gives_together_are_refused(path: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -68,7 +68,7 @@ def test_the_result_as_json_and_junit(folder: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "code"),
-    [("schema_version: 1\nscenarios: []\n", 2), ("", 2), ("schema_version: 1\nscenarios: [{name: a}]\n", 2)],
+    [("schema_version: 1\nscenarios: []\n", 1), ("", 1), ("schema_version: 1\nscenarios: [{name: a}]\n", 1)],
 )
 def test_no_tests_are_no_success(content: str, code: int, tmp_path: pathlib.Path) -> None:
     (tmp_path / "s.yaml").write_text(content)
@@ -115,7 +115,7 @@ def test_a_candidate_is_tested_by_the_scenarios_of_the_shipped_policy(tmp_path: 
 
 
 def test_a_verdict_is_explained_with_its_nearest_misses(tmp_path: pathlib.Path) -> None:
-    meter = json.dumps({"utilization": 0.55, "tool_result_share_est": 0.2})
+    meter = json.dumps({"utilization": 0.55, "zone": "amber", "tool_result_share_est": 0.2})
     done = run("explain", "--meter", "-", cwd=tmp_path, stdin=meter)
     assert done.returncode == 0
     assert done.stdout.startswith("operation: externalize  (rule P6, as an orchestrator)\n")
@@ -176,7 +176,7 @@ def test_the_same_is_exit_0_and_unreadable_is_2(tmp_path: pathlib.Path) -> None:
     done = run("diff", "context-policy", str(SHIPPED), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "no difference: every meter leads to the same operation\n")
     (tmp_path / "bad.yaml").write_text("rules: [")
-    for other in ("bad.yaml", "missing.yaml", "git:HEAD", "no-such-table"):
+    for other in ("bad.yaml", "missing.yaml", "git:nowhere", "no-such-table"):
         done = run("diff", "context-policy", other, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, ""), other
     edited(tmp_path)

@@ -51,7 +51,7 @@ def test_a_finding_is_told_with_caret_code_help_witness_and_page(tmp_path: pathl
 t.yaml:5:1: error ECM601: found no row for zone not red
   5 | rules:
     | ^^^^^
-  help: add a row, or a catch-all `when: {}` at the end; as it is, the operation is `continue` and no row says so
+  help: add a row, or a catch-all `when: {}` as the last; now the operation is `continue` and no row says so
   witness: {"utilization": 0.2, "zone": "green"}
   docs: docs/findings/ECM601.md
 """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml.emitter import RoundTripEmitter
 
 from ecm_rules import EcmError
-from ecm_rules.tables import gaps, layout, reader
+from ecm_rules.tables import layout, reader, trivia
 from tests.conftest import FIXTURES, ROOT
 
 SHIPPED = sorted((ROOT / "roster").glob("*.yaml")) + sorted((ROOT / "rules").rglob("*.yaml"))
@@ -190,7 +190,7 @@ g: |+
 
 def test_texts_of_lines_keep_their_lines() -> None:
     assert canonical(BLOCKS) == BLOCKS
-    found = gaps.comments(reader.read(BLOCKS, "t.yaml"))
+    found = trivia.comments(reader.read(BLOCKS, "t.yaml"))
     assert [comment.text for comment in found] == ["# beside a mark", "# behind", "# of e", "# of f"]
 
 
@@ -234,7 +234,7 @@ def test_comments_stay_where_they_are() -> None:
 def test_a_mark_in_a_string_is_no_comment() -> None:
     text = "a: 'x # y'\nb: \"# z\"\nc: x#y\nd: |\n  # text\n"
     assert canonical(text) == text
-    assert gaps.comments(reader.read(text, "t.yaml")) == []
+    assert trivia.comments(reader.read(text, "t.yaml")) == []
 
 
 def test_comments_within_flow_make_it_a_block() -> None:
@@ -262,7 +262,7 @@ def test_a_comment_that_would_move_is_named_with_its_place(text: str, comment: s
 
 def test_above_an_entry_is_another_place_than_beside_it() -> None:
     above, beside = (
-        gaps.comments(reader.read(text, "t.yaml"))[0] for text in ("a: 1\n# c\nb: 2\n", "a: 1\nb: 2 # c\n")
+        trivia.comments(reader.read(text, "t.yaml"))[0] for text in ("a: 1\n# c\nb: 2\n", "a: 1\nb: 2 # c\n")
     )
     assert above.stays(above)
     assert not above.stays(beside)
@@ -382,7 +382,7 @@ def test_what_the_nexus_ships_is_laid_out() -> None:
 
 
 def test_without_libyaml_the_layout_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaps, "_LOADER", yaml.SafeLoader)
+    monkeypatch.setattr(trivia, "_LOADER", yaml.SafeLoader)
     for text in (COMMENTED, BLOCKS, SPELT):
         assert canonical(text) == text
 
@@ -471,7 +471,7 @@ def test_nothing_is_lost_and_a_layout_is_its_own(text: str) -> None:
     was, now = before.root.plain(), after.root.plain()
     assert was == now
     assert repr({**was, "rules": 0}) == repr({**now, "rules": 0})
-    assert [c.text for c in gaps.comments(after)] == [c.text for c in gaps.comments(before)]
+    assert [c.text for c in trivia.comments(after)] == [c.text for c in trivia.comments(before)]
     assert re.findall("# (?:above|within|beside|ünd|rows)", laid_out) == re.findall(
         "# (?:above|within|beside|ünd|rows)", text
     )

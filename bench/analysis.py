@@ -16,7 +16,7 @@ from z3_oracle import Oracle
 
 from ecm_rules import Policy, load_policy, load_table
 from ecm_rules.analysis import boxes
-from ecm_rules.analysis.case import NODES
+from ecm_rules.analysis.case import LOOKS
 from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program
 
@@ -32,7 +32,7 @@ def ours(policies: list[Policy]) -> list[Answer]:
     """Raises boxes.Inconclusive."""
     answers = []
     for policy in policies:
-        spaces, budget = Space.all_of([policy.program]), boxes.Budget(NODES)
+        spaces, budget = Space.all_of([policy.program]), boxes.Budget(LOOKS)
         answers.append([_answer(space, budget) for space in spaces])
     return answers
 

@@ -33,14 +33,15 @@ class Inconclusive(EcmError):
 
 @attrs.define
 class Budget:
-    """How many boxes may still be looked at."""
+    """How often a row may still be held against a box."""
 
     left: int
 
-    def spend(self) -> None:
-        if self.left <= 0:
+    def spend(self, rows: int) -> None:
+        """Hold `rows` rows against a box. Raises Inconclusive."""
+        if self.left < rows:
             raise Inconclusive("its rows overlap in more ways than were looked at")
-        self.left -= 1
+        self.left -= rows
 
 
 def remainders(box: Box, rows: Iterable[Row], budget: Budget, used: set[int] | None = None) -> Iterator[Box]:
@@ -51,7 +52,7 @@ def remainders(box: Box, rows: Iterable[Row], budget: Budget, used: set[int] | N
     open_boxes: list[tuple[Box, Sequence[Row]]] = [(box, list(rows))] if all(box) else []
     while open_boxes:
         box, known = open_boxes.pop()
-        budget.spend()
+        budget.spend(1 + len(known))
         left, meeting, best = _narrowed(box, known, used)
         if left is None:
             continue

@@ -14,8 +14,8 @@ from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.findings import listed
 from ecm_rules.tables.models import Table, Test
 
-# Boxes that the proofs about one table may look at; the shipped policy takes some hundreds.
-NODES = 400_000
+# How often the proofs about a table may hold a row against a box; the shipped policy takes some hundreds.
+LOOKS = 30_000_000
 
 
 @attrs.frozen(eq=False)
@@ -46,7 +46,7 @@ class Case:
         outcomes = tuple(tuple(engine.outcome(policy.program, row, role)[1] for row in rows) for role in engine.ROLES)
         one, other = spaces
         shapes = spaces[:1] if one.rows == other.rows and one.dimensions == other.dimensions else spaces
-        return cls(policy, spaces, budget or Budget(NODES), outcomes, shapes)
+        return cls(policy, spaces, budget or Budget(LOOKS), outcomes, shapes)
 
     @property
     def table(self) -> Table:

@@ -10,7 +10,7 @@ import attrs
 
 from ecm_rules.analysis import boxes, words
 from ecm_rules.analysis.boxes import Box, Budget, Row
-from ecm_rules.analysis.case import NODES
+from ecm_rules.analysis.case import LOOKS
 from ecm_rules.analysis.space import Space, inside, of_role
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
@@ -74,12 +74,12 @@ class Difference:
         return None
 
 
-def compare(old: Policy, new: Policy, nodes: int = NODES) -> Difference:
+def compare(old: Policy, new: Policy, looks: int = LOOKS) -> Difference:
     """Every region in which the operation of `new`, after the role's remap, is another than that of `old`.
 
-    Raises boxes.Inconclusive where more than `nodes` boxes would have to be looked at.
+    Raises boxes.Inconclusive where rows would have to be held against boxes more than `looks` times.
     """
-    budget = Budget(nodes)
+    budget = Budget(looks)
     spaces = Space.all_of([old.program, new.program])
     found = [region for space in spaces for region in _regions(old, new, space, budget)]
     return Difference(spaces, tuple(_merged(found)))

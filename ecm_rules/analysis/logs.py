@@ -9,7 +9,7 @@ import attrs
 
 from ecm_rules.analysis import boxes
 from ecm_rules.analysis.boxes import Box, Budget, Row
-from ecm_rules.analysis.case import NODES
+from ecm_rules.analysis.case import LOOKS
 from ecm_rules.analysis.difference import Difference
 from ecm_rules.analysis.dimensions import Dimension
 from ecm_rules.analysis.sources import Sources
@@ -144,6 +144,6 @@ def _lies_in(box: Box, role: str, regions: tuple[tuple[str, tuple[Box, ...]], ..
     rows: list[Row] = [
         (n, tuple(enumerate(piece))) for name, pieces in regions if name == role for n, piece in enumerate(pieces)
     ]
-    if boxes.uncovered(box, rows, Budget(NODES)) is None:
+    if boxes.uncovered(box, rows, Budget(LOOKS)) is None:
         return True
     return None if any(all(boxes.within(box, sides)) for _, sides in rows) else False

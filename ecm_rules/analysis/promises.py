@@ -10,9 +10,9 @@ from ecm_rules.analysis.boxes import Box
 from ecm_rules.analysis.case import Case
 from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program as engine
-from ecm_rules.tables.findings import WARNING, Finding, Fix, listed
+from ecm_rules.tables.findings import WARNING, Finding, Fix, Source, listed
 from ecm_rules.tables.invariants import ROLE
-from ecm_rules.tables.models import Invariant, Operation, Row, Test, Vocabulary
+from ecm_rules.tables.models import Invariant, Operation, Test, Vocabulary
 
 EXTERNALIZE = "externalize"
 
@@ -72,20 +72,22 @@ def unreached_operations(case: Case) -> Iterator[Finding]:
 
 
 def repeated_limits(case: Case) -> Iterator[Finding]:
-    """Thresholds that are written out though a limit says the same, so that lowering the limit does not reach them."""
+    """Thresholds of rows and invariants that are written out though a limit says the same, so that lowering the limit
+    does not reach them.
+    """
     declared = case.table.vocabulary.declared()
     related = any(d.limit for d in declared.values())
-    for row in case.table.rows:
-        for test in row.tests:
-            if test.ref or test.operator not in ("eq", "ne", "lt", "lte", "gt", "gte"):
-                continue
-            if isinstance(test.constant, bool) or not isinstance(test.constant, int | float):
-                continue
-            known = [declared[test.signal].limit] if related else list(case.table.unlowered)
-            for limit in known:
-                if limit and case.table.unlowered.get(limit) == test.constant:
-                    yield _repeated(case, row, test, limit)
-                    break
+    asked = [(row.id, case.table.source, test) for row in case.table.rows for test in row.tests]
+    asked += [(i.id, i.source, test) for i in case.table.invariants for test in i.assume if test.signal in declared]
+    for name, source, test in asked:
+        if test.ref or test.operator not in ("eq", "ne", "lt", "lte", "gt", "gte"):
+            continue
+        if isinstance(test.constant, bool) or not isinstance(test.constant, int | float):
+            continue
+        known = [declared[test.signal].limit] if related else list(case.table.unlowered)
+        limit = next((known for known in known if known and case.table.unlowered.get(known) == test.constant), None)
+        if limit is not None:
+            yield _repeated(name, source, test, limit)
 
 
 def broken_invariants(case: Case) -> Iterator[Finding]:
@@ -122,12 +124,12 @@ def _in_order(wanted: tuple[str, ...], steps: tuple[str, ...]) -> bool:
     return all(step in rest for step in wanted)
 
 
-def _repeated(case: Case, row: Row, test: Test, limit: str) -> Finding:
+def _repeated(name: str, source: Source, test: Test, limit: str) -> Finding:
     reference = f"{{ref: limits.{limit}}}"
-    text = case.table.source.text_at(test.value_span)
-    message = f"found `{case.key(test)}: {text}` in `{row.id}`, which repeats `limits.{limit}`"
-    help = f"write `{reference}`, so that a lower limit reaches the row"
-    return case.table.source.finding("ECM607", test.value_span, message, help, fix=Fix(test.value_span, reference))
+    written = f"{source.text_at(test.span)}: {source.text_at(test.value_span)}"
+    message = f"found `{written}` in `{name}`, which repeats `limits.{limit}`"
+    help = f"write `{reference}`, so that a lower limit reaches it"
+    return source.finding("ECM607", test.value_span, message, help, fix=Fix(test.value_span, reference))
 
 
 def _assumed(invariant: Invariant, space: Space) -> Box | None:

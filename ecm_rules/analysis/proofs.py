@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ecm_rules.analysis import promises, redundancy, severity, shadows
 from ecm_rules.analysis.boxes import Budget, Inconclusive
-from ecm_rules.analysis.case import NODES, Case
+from ecm_rules.analysis.case import LOOKS, Case
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.findings import ERROR, NOTE, Finding, in_order
 
@@ -23,22 +23,23 @@ _PROOFS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
 _REMARKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (redundancy.redundant_rows, redundancy.order_sensitive_rows)
 
 
-def check(policy: Policy, nodes: int = NODES) -> list[Finding]:
+def check(policy: Policy, looks: int = LOOKS) -> list[Finding]:
     """Every finding about a table that loads, in file order, its notes from loading among them.
 
-    nodes: how many boxes the proofs may look at; past it the answer is the finding ECM610, never an empty list.
+    looks: how often the proofs may hold a row against a box; past it the answer is the finding ECM610, never an
+    empty list.
     """
     table = policy.table
     findings = [*table.notes, *promises.unsafe_operations(table.vocabulary)]
     try:
-        case = Case.of(policy, Budget(nodes))
+        case = Case.of(policy, Budget(looks))
         for proof in _PROOFS:
             findings += proof(case)
     except Inconclusive as reason:
         findings.append(_unfinished(policy, reason, ERROR))
         return in_order(findings, first=table.source.file)
     # Remarks compare rows pair by pair; a large table is not refused for having many.
-    case.budget.left = nodes
+    case.budget.left = looks
     try:
         for remark in _REMARKS:
             findings += remark(case)

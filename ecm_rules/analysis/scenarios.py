@@ -12,7 +12,7 @@ from ecm_rules.analysis.sources import Sources, put
 from ecm_rules.analysis.space import rezoned
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
-from ecm_rules.tables import load
+from ecm_rules.tables import load, places
 from ecm_rules.tables.domains import accept, expected
 from ecm_rules.tables.findings import EcmError, Finding, Source, in_order, shown
 from ecm_rules.tables.scenarios import DEFAULT, Moment, Scenario, Scenarios, load_scenarios, misfits
@@ -75,7 +75,7 @@ def run_files(paths: Iterable[str], policy: str | None = None, project: str | No
     tested = []
     for table, files in found.items():
         try:
-            loaded = _load(policy if policy is not None and table == DEFAULT else table, project)
+            loaded = _load(policy if policy is not None and files[0].table == DEFAULT else table, project)
             results = [result for scenarios in files for result in run(loaded, scenarios)]
             tested.append(Tested(files[0].table, loaded, tuple(results)))
         except EcmError as error:
@@ -122,9 +122,13 @@ def decide(policy: Policy, reading: Reading) -> dict[str, Any]:
 
 
 def _table_of(scenarios: Scenarios) -> str:
-    """The name or path of the table, from the working folder."""
-    if scenarios.table in load.shipped_tables():
-        return scenarios.table
+    """The path of the table: the shipped one of that name, or the one of the checkout in which the scenarios stand."""
+    shipped = load.shipped_tables()
+    if scenarios.table in shipped:
+        home = load.home_above(os.path.dirname(scenarios.source.file))
+        inside = os.path.relpath(shipped[scenarios.table], places.shipped("."))
+        own = os.path.join(home, inside) if home else ""
+        return own if os.path.isfile(own) else shipped[scenarios.table]
     return os.path.normpath(os.path.join(os.path.dirname(scenarios.source.file), scenarios.table))
 
 

@@ -58,26 +58,32 @@ def _by_tests(dimension: Dimension, mask: int) -> str:
     signatures = list(dimension.signatures)
     outside = [signature for n, signature in enumerate(signatures) if not mask >> n & 1]
     told = []
+    unlike = _read_unlike(dimension)
     for signature in (signature for n, signature in enumerate(signatures) if mask >> n & 1):
         kept = list(range(len(signature)))
         for place in range(len(signature)):
             fewer = [other for other in kept if other != place]
             if not any(all(other[p] == signature[p] for p in fewer) for other in outside):
                 kept = fewer
-        told.append(" and ".join(_test(dimension, place, signature[place]) for place in kept))
+        told.append(" and ".join(_test(dimension, place, signature[place], unlike) for place in kept))
     *rest, last = dict.fromkeys(told)
     return f"({' or '.join(f'({one})' for one in (*rest, last))})" if rest else last
 
 
-def _test(dimension: Dimension, place: int, holds: bool) -> str:
+def _read_unlike(dimension: Dimension) -> set[str]:
+    """The names that two tables both have and read differently."""
+    if len(dimension.readers) < 2:
+        return set()
+    seen = [member.seen for cell in dimension.cells for member in cell]
+    return {name for name in dimension.names if any(name in a and name in b and a[name] != b[name] for a, b in seen)}
+
+
+def _test(dimension: Dimension, place: int, holds: bool, unlike: set[str]) -> str:
     number, (name, operator, constant) = dimension.tests[place]
     value = _or(map(_value, constant)) if isinstance(constant, tuple) else _value(constant)
-    words = (
-        f"{name} {_OPERATORS[operator].format(value)}"
-        if operator != "missing"
-        else f"{name} {'missing' if constant else 'given'}"
-    )
-    table = "" if len(dimension.readers) < 2 else f" in the {('old', 'new')[number]} table"
+    asked = "missing" if constant else "given"
+    words = f"{name} {asked if operator == 'missing' else _OPERATORS[operator].format(value)}"
+    table = f" in the {('old', 'new')[number]} table" if name in unlike else ""
     return f"{'' if holds else 'not '}{words}{table}"
 
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Sequence
 from typing import Annotated
 
+import attrs
 import typer
 
 from ecm_rules.cli import output
@@ -45,7 +46,8 @@ def check(
     with output.refusals(project):
         named = targets(paths or [], project)
     fixed = sum(_repaired(file) for file in named) if fix else 0
-    findings = in_order(finding for file in named for finding in check_file(file, project))
+    found = (finding for file in named for finding in check_file(file, project))
+    findings = in_order(attrs.evolve(finding, file=_from_here(finding.file)) for finding in found)
     shown = [f for f in findings if notes or f.severity != NOTE]
     match form:
         case Format.json:
@@ -61,6 +63,12 @@ def check(
                 print()
             print(_summary(findings, len(named), fixed, notes))
     raise typer.Exit(_exit(findings, strict))
+
+
+def _from_here(path: str) -> str:
+    """One spelling of each file, from the working folder or absolute, so that what is found twice is told once."""
+    inside = os.path.relpath(path) if path else path
+    return os.path.abspath(path) if inside.startswith(os.pardir) else inside
 
 
 def _repaired(path: str) -> int:

@@ -104,7 +104,7 @@ def show_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
         text = Text(render([finding]))
         text.highlight_regex(r"(?m)\^+$|(?<=: )(error|warning|note) ECM\d+", _STYLES[finding.severity])
-        text.highlight_regex(r"(?m)^  (help|witness|docs):", "dim")
+        text.highlight_regex(r"(?m)^  (help|witness|docs)[^:\n]*:", "dim")
         console.print(text)
 
 

@@ -77,7 +77,7 @@ def workflow_commands(findings: Iterable[Finding]) -> str:
         told = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
         text = "\n".join(part for part in (finding.message, finding.help) if part)
         if finding.witness:
-            text += f"\nwitness: {finding.witness}"
+            text += f"\n{finding.witness.label}: {finding.witness}"
         lines.append(f"::{_COMMANDS[finding.severity]} {told}::{_escape(text)}")
     return "\n".join(lines)
 

@@ -25,21 +25,27 @@ def zone(zones: "Mapping[str, float]", utilization: "float | None") -> str:
 
 def told_zone(zones: "Mapping[str, float]", told: "Any") -> str:
     """The zone of what a meter tells as its utilization, any JSON value: `unknown` for what is none."""
-    if told.__class__ not in (int, float) or not 0 <= told <= 1:
-        return UNKNOWN
-    return zone(zones, told)
+    return zone(zones, told) if _is_share(told) else UNKNOWN
+
+
+def utilization(meter: "Any", program: "Mapping[str, Any]") -> "float | None":
+    """The share of a meter (any JSON value) that a program's zone is derived from, 0 to 1; None where it tells none, or
+    the table has no zone.
+    """
+    path = next((field["zone_of"] for field in program["fields"] if "zone_of" in field), None)
+    if path is None:
+        return None
+    for key in path:
+        meter = meter.get(key) if meter.__class__ is dict else None
+    return meter if _is_share(meter) else None
 
 
 def rezone(meter: "Any", program: "Mapping[str, Any]") -> str:
-    """The zone that a program's thresholds give to the utilization that a meter (any JSON value) tells.
-
-    `unknown` where it tells none, or one that contradicts itself, and for a table that has no zone: the zone that the
-    meter names is not asked.
+    """The zone that a program's thresholds give to the utilization that a meter (any JSON value) tells, `unknown` where
+    it tells none: the zone that the meter names is not asked.
     """
-    told = meter
-    share = next((field["zone_of"] for field in program["fields"] if "zone_of" in field), None)
-    if share is None:
-        return UNKNOWN
-    for key in share:
-        told = told.get(key) if told.__class__ is dict else None
-    return told_zone(program["zones"], told)
+    return zone(program["zones"], utilization(meter, program))
+
+
+def _is_share(told: "Any") -> bool:
+    return told.__class__ in (int, float) and 0 <= told <= 1

@@ -66,7 +66,7 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
     if not isinstance(before, dict) or before.get("session_id") != session:
         before = {}  # another session's count and spending are not this one's
     measured = measure(programs, host, given, session, agent, before)
-    told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)))
+    told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)), measured)
     files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
     audit.record(project, programs["audit"], told, session, measured["updated_at"])
     return None

@@ -3,6 +3,7 @@
 import json
 import os
 
+from ecm_rules.engine.zones import utilization
 from ecm_rules.kernel import files
 
 TYPE_CHECKING = False
@@ -24,13 +25,16 @@ def meter_of(paths: "Mapping[str, str]", subagent: "str | None") -> str:
     return f"{stem}-{files.session_name(subagent)}{extension}"
 
 
-def answer(program: "dict[str, Any]", verdict: "dict[str, Any]") -> "dict[str, Any]":
-    """The JSON of `eidolons context policy` for a verdict of `engine.program.decide`, and what we add to it."""
+def answer(program: "dict[str, Any]", verdict: "dict[str, Any]", meter: "Any") -> "dict[str, Any]":
+    """The JSON of `eidolons context policy` for a verdict of `engine.program.decide` on a meter, and what we add to it:
+    the utilization, so that a line can be judged by other thresholds.
+    """
     signals = verdict["signals"]
     told = {key: verdict[key] for key in ("rule", "operation", "raw_operation")}
     told.update((f["path"][0], signals[f["name"]]) for f in program["fields"] if len(f.get("path", ())) == 1)
     told.update((s["name"], bool(signals[s["name"]])) for s in program["signals"] if s["type"] == "boolean")
     told["subagent"] = verdict["role"] == "subagent"
+    told["utilization"] = utilization(meter, program)
     told.update((key, verdict[key]) for key in ("steps", "signals", "missing", "degraded", "digest"))
     return told
 
@@ -47,6 +51,7 @@ def no_table(subagent: bool) -> "dict[str, Any]":
         "budget_ceiling_set": False,
         "budget_spent_gte_ceiling": False,
         "subagent": subagent,
+        "utilization": None,
         "steps": [],
         "signals": {},
         "missing": [],

@@ -42,7 +42,7 @@ def evaluate(
         paths = table.table.audit
         own = os.path.join(project, audit.meter_of(paths, session if subagent else None))
         seen = meter.load(path or own) if snapshot is None else meter.parse(snapshot)
-        told = audit.answer(table.program, table.decide(seen, role).to_dict())
+        told = audit.answer(table.program, table.decide(seen, role).to_dict(), seen)
         complaints = [f"meter degraded: {d['path']}: {d['reason']}" for d in told["degraded"]]
     except EcmError as error:
         told = audit.no_table(subagent)

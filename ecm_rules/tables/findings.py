@@ -83,7 +83,13 @@ class Witness:
     role: str
 
     def __str__(self) -> str:
-        return json.dumps(self.snapshot) + ("" if self.role == ROLES[0] else f" as {an(self.role)}")
+        """The snapshot alone, so that it can be pasted."""
+        return json.dumps(self.snapshot)
+
+    @property
+    def label(self) -> str:
+        """`witness`, with the option that asks for its role."""
+        return "witness" if self.role == ROLES[0] else f"witness (--{self.role})"
 
 
 @attrs.frozen
@@ -253,6 +259,6 @@ def _render(finding: Finding) -> str:
     if finding.help:
         lines.append(f"  help: {finding.help}")
     if finding.witness:
-        lines.append(f"  witness: {finding.witness}")
+        lines.append(f"  {finding.witness.label}: {finding.witness}")
     lines.append(f"  docs: {finding.docs}")
     return "\n".join(lines)

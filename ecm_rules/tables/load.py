@@ -122,6 +122,17 @@ def home_of(path: str) -> str | None:
     return folder if name in FOLDERS and all(os.path.isfile(os.path.join(folder, word)) for word in words) else None
 
 
+def home_above(path: str) -> str | None:
+    """The nearest folder above a path that is a checkout with tables and vocabulary of its own, or None."""
+    folder = os.path.abspath(path)
+    while True:
+        if home_of(os.path.join(folder, POLICY)) is not None:
+            return folder
+        if os.path.dirname(folder) == folder:
+            return None
+        folder = os.path.dirname(folder)
+
+
 def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str | None, home: str | None) -> _Setting:
     """The shipped vocabulary, and the policy's zones and limits as the project's layer leaves them."""
     project, findings = projects.read(folder)

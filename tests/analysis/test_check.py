@@ -246,8 +246,8 @@ def test_an_invariant_is_read_as_strictly_as_a_row(path: pathlib.Path) -> None:
 
 
 def test_too_large_is_never_clean(policy: Policy) -> None:
-    for nodes in range(0, 40, 7):
-        findings = check(policy, nodes=nodes)
+    for looks in range(0, 40, 7):
+        findings = check(policy, looks=looks)
         assert "ECM610" in {f.code for f in findings if f.severity == ERROR}
     assert "ECM610" not in {f.code for f in check(policy)}
 

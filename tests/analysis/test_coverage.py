@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from random_tables import as_text, random_table
 
-from ecm_rules import EcmError, Policy, load_table
-from ecm_rules.analysis.coverage import Coverage, measure, missing
-from ecm_rules.analysis.scenarios import Result, run
+from ecm_rules import EcmError, Policy, load_policy, load_table
+from ecm_rules.analysis.coverage import Coverage, Example, measure, missing
+from ecm_rules.analysis.scenarios import Result, run, run_files
 from ecm_rules.tables.scenarios import load_scenarios, written
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 from tests.marked import located, told, unmark
 
 HEAD = "schema_version: 1\nscenarios:\n"
@@ -191,3 +191,52 @@ def test_numbers_that_no_table_can_hold_are_not_generated(path: pathlib.Path, tm
         "rules:\n  - {id: A, when: {x_gte: 1.0e+20}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
     )
     assert complete(load_table(table, project=None), path, [], str(table)).percent == 100
+
+
+def test_fields_that_are_no_numbers_have_no_boundary(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "table.yaml"
+    table.write_text(
+        "schema_version: 1\nfields: {count: {path: count, type: integer}, label: {path: label, type: string}}\n"
+        'signals: {same: {from: "count == label", type: boolean}}\noperations: {continue: {}, stop: {}}\n'
+        "rules:\n  - {id: A, when: {same: false, label: x}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    assert complete(load_table(table, project=None), path, [], str(table)).percent == 100
+
+
+def test_generated_names_are_all_different(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "table.yaml"
+    table.write_text(
+        "schema_version: 1\nfields: {spent: {path: spent, type: number}, ceiling: {path: ceiling, type: number}}\n"
+        'signals: {over: {from: "spent >= ceiling", type: boolean}}\noperations: {continue: {}, stop: {}}\n'
+        "rules:\n  - {id: A, when: {over: true, over_missing: false}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    assert complete(load_table(table, project=None), path, [], str(table)).percent == 100
+    long = [Example("a" * 300, "orchestrator", {}, {"rule": "P7"})] * 3
+    results(load_policy(project=None), path, written("context-policy", long))
+
+
+def test_a_boundary_that_no_snapshot_has_is_none(tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "table.yaml"
+    table.write_text(
+        "schema_version: 1\nfields: {x: {path: a, type: integer}, z: {path: a.b, type: integer}}\n"
+        "operations: {continue: {}, stop: {}}\n"
+        "rules:\n  - {id: A, when: {x_missing: true, z_gte: 3}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    coverage = measure(load_table(table, project=None), [])
+    assert {b.value for b in coverage.boundaries} == {2, 3, 4}
+
+
+def test_a_derived_zone_may_stand_anywhere(tmp_path: pathlib.Path) -> None:
+    for folder in ("roster", "rules"):
+        (tmp_path / folder).mkdir()
+        for file in (ROOT / folder).glob("*.yaml"):
+            (tmp_path / folder / file.name).write_text(file.read_text())
+    signals = tmp_path / "rules/signals.yaml"
+    signals.write_text(
+        signals.read_text()
+        .replace("path: zone\n", "path: window.zone\n")
+        .replace("zone_of: utilization", "zone_of: window.share")
+    )
+    (tmp_path / "s.yaml").write_text(HEAD + "  - {name: a, meter: {window: {share: 0.95}}, expect: {rule: P2}}\n")
+    (tested,) = run_files([str(tmp_path / "s.yaml")])
+    assert tested.results[0].passed  # and by the vocabulary of the checkout in which the scenarios stand

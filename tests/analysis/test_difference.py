@@ -211,7 +211,7 @@ def test_tables_of_different_vocabularies_are_compared_by_what_they_read(tmp_pat
 
 def test_a_comparison_that_is_too_large_is_not_called_the_same(policy: Policy) -> None:
     with pytest.raises(Inconclusive):
-        compare(policy, policy, nodes=3)
+        compare(policy, policy, looks=3)
 
 
 def entry(**keys: Any) -> str:

@@ -290,3 +290,49 @@ def test_a_project_is_compared_by_its_layer(tmp_path: pathlib.Path) -> None:
     done = run("diff", "context-policy", str(tmp_path))
     assert done.returncode == 1
     assert "compaction_count exactly 1" in done.stdout
+
+
+def test_two_revisions_are_compared(checkout: pathlib.Path) -> None:
+    path = checkout / "deep/roster/context-policy.yaml"
+    path.write_text(path.read_text().replace("tool_result_share_gte", "tool_result_share_gt"))
+    git(checkout, "commit", "-qam", "second")
+    table = "deep/roster/context-policy.yaml"
+    done = run("diff", f"git:HEAD~1:{table}", f"git:HEAD:{table}", cwd=checkout)
+    assert (done.returncode, done.stdout.startswith(SENTENCE)) == (1, True)
+    assert run("diff", "git:HEAD~1", "git:HEAD", cwd=checkout).returncode == 2
+
+
+def test_a_comparison_that_is_too_large_is_neither_the_same_nor_different(tmp_path: pathlib.Path) -> None:
+    page = (ROOT / "docs/findings/ECM610.md").read_text()
+    example = page.split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "t.yaml").write_text("schema_version: 1\noperations: {continue: {}, stop: {}}\n" + example)
+    done = run("diff", "t.yaml", "t.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "too large" in done.stderr
+
+
+def test_generating_prints_scenarios_and_nothing_else(folder: pathlib.Path) -> None:
+    for options in (["--format", "json"], ["--fail-under", "3"], ["--coverage"]):
+        assert run("test", "wrong.yaml", "--generate", *options, cwd=folder).returncode == 2
+
+
+def test_scenarios_see_a_project_only_where_it_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.4}}\n")
+    (tmp_path / "s.yaml").write_text(
+        "schema_version: 1\nscenarios:\n  - {name: a, meter: {utilization: 0.45}, expect: {rule: P6}}\n"
+    )
+    assert run("test", "s.yaml", cwd=tmp_path).returncode == 1
+    assert run("test", "s.yaml", "--project", ".", cwd=tmp_path).returncode == 0
+
+
+def test_our_own_log_is_judged_by_moved_thresholds(tmp_path: pathlib.Path) -> None:
+    for utilization, zone in ((0.55, "amber"), (0.65, "amber"), (0.2, "green")):
+        run("policy", "--meter", "-", cwd=tmp_path, stdin=json.dumps({"utilization": utilization, "zone": zone}))
+    (tmp_path / "new.yaml").write_text(SHIPPED.read_text().replace("amber: 0.50", "amber: 0.60"))
+    log = ".eidolons/.context/policy-log.jsonl"
+    document = json.loads(
+        run("diff", "context-policy", "new.yaml", "--log", log, "--format", "json", cwd=tmp_path).stdout
+    )
+    assert [r["logged"] for r in document["regions"] if r["old"]["operation"] == "externalize"] == [
+        {"inside": 1, "undecided": 0}
+    ]

@@ -231,3 +231,64 @@ def test_names_that_are_no_text_or_empty_are_told_in_every_format(form: str, tmp
     assert "\x1b" not in done.stdout
     done = run("check", "", "--format", form, cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_two_rows_with_the_same_mistake_are_both_fixed(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.yaml"
+    rows = "  - {id: B, when: {zone: red, tool_result_share_gte: 0}, operation: handoff_fresh}\n"
+    path.write_text(WARNED.replace("  - {id: REST", rows + "  - {id: REST"))
+    done = run("check", "t.yaml", "--fix", "--strict", cwd=tmp_path)
+    assert "2 fixed" in done.stdout
+    assert "tool_result_share_gte" not in path.read_text()
+
+
+def test_what_a_project_lowers_is_no_reason_to_fix_a_table(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {enabled: true, compaction_depth_cap: 1}\n")
+    path = tmp_path / "t.yaml"
+    text = (ROOT / "roster/context-policy.yaml").read_text()
+    text = text.replace("compaction_count_lt: {ref: limits.compaction_depth_cap}", "compaction_count_lt: 1")
+    path.write_text(text)
+    assert "ECM607" not in run("check", "t.yaml", "--fix", cwd=tmp_path).stdout
+    assert path.read_text() == text
+    # What the table itself repeats is found though the project has lowered it.
+    path.write_text(text.replace("compaction_count_lt: 1", "compaction_count_lt: 2"))
+    assert "ECM607" in run("check", "t.yaml", cwd=tmp_path).stdout
+
+
+def test_a_file_that_cannot_be_written_is_told_and_left(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "real.yaml").write_bytes(UPSTREAM.read_bytes())
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    done = run("check", "link.yaml", "--fix", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "link.yaml: not fixed:" in done.stderr
+    assert (tmp_path / "real.yaml").read_bytes() == UPSTREAM.read_bytes()
+
+
+def test_each_finding_is_told_once_however_its_file_is_reached(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.70}}\n")
+    done = run("check", cwd=tmp_path)
+    assert done.stdout.count("error ECM401") == 1
+    for folder in ("roster", "rules"):
+        (tmp_path / folder).mkdir()
+        for file in (ROOT / folder).glob("*.yaml"):
+            (tmp_path / folder / file.name).write_text(file.read_text())
+    (tmp_path / "eidolons.yaml").unlink()
+    policy = tmp_path / "roster/context-policy.yaml"
+    policy.write_text(policy.read_text().replace("operation: wrap_up", "operation: wrapup"))
+    for paths in (["roster", "rules"], []):  # a checkout's own tables are what is checked in it
+        done = run("check", *paths, cwd=tmp_path)
+        assert done.stdout.count("error ECM307") == 1
+        assert "roster/context-policy.yaml:" in done.stdout
+
+
+def test_scenarios_are_checked_as_they_are_run(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "schema_version: 1\nscenarios:\n  - {name: a, meter: {}, expect: {rule: P9}}\n  - {name: a, meter: {}}\n"
+    )
+    assert {f["code"] for f in findings(run("check", "s.yaml", "--format", "json", cwd=tmp_path).stdout)} == {
+        "ECM202",
+        "ECM206",
+    }
+    path.write_text("schema_version: 1\nscenarios:\n  - {name: a, meter: {}, expect: {rule: P9}}\n")
+    assert {f["code"] for f in findings(run("check", "s.yaml", "--format", "json", cwd=tmp_path).stdout)} == {"ECM307"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ecm_rules import Policy
+from ecm_rules import Policy, load_table, rezone
 from ecm_rules.engine import zones
 from ecm_rules.engine.program import Unreadable
 from ecm_rules.kernel import meter
@@ -120,3 +120,26 @@ def test_an_unknown_window_is_an_unknown_zone(policy: Policy) -> None:
 def test_a_zone_is_that_of_the_number_that_is_written(policy: Policy) -> None:
     made = meter.compose(policy.program, "s", 4_999_998, 10_000_000, "host", "usage record")
     assert (made["utilization"], made["zone"]) == (0.5, "amber")
+
+
+@pytest.mark.parametrize(
+    ("utilization", "told"),
+    [
+        (0.5, "amber"),
+        (0.49, "green"),
+        (1, "critical"),
+        (1.2, "unknown"),
+        (True, "unknown"),
+        (None, "unknown"),
+        ("0.5", "unknown"),
+    ],
+)
+def test_a_logged_utilization_has_the_zone_of_a_policys_own_thresholds(
+    policy: Policy, utilization: object, told: str
+) -> None:
+    assert rezone({"utilization": utilization, "zone": "red"}, policy) == told
+
+
+def test_a_table_without_a_zone_gives_none(policy: Policy) -> None:
+    assert rezone({"utilization": 0.99}, load_table("lateral-signals", project=None)) == "unknown"
+    assert rezone([], policy) == rezone(None, policy) == rezone({}, policy) == "unknown"

@@ -219,3 +219,104 @@ def test_a_change_of_kind_is_a_change(path: pathlib.Path) -> None:
     text = "fields: {c: {path: c, type: boolean}}\nrules:\n  - {id: A, when: {c: true}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n"
     (miss,) = nearest(table(path, text), {"c": 1}, "orchestrator")
     assert [(c.before, c.after) for c in miss.changes or ()] == [(1, True)]
+
+
+def test_a_region_is_told_whole_where_names_do_not_tell_it(tmp_path: pathlib.Path) -> None:
+    head = (
+        'ecm_version: "0.1"\nzones: {amber: 0.5, red: 0.75, critical: 0.9}\nlimits: {compaction_depth_cap: 2}\nrules:\n'
+    )
+    rows = "  - {id: R0, when: {ceiling_lt: 200, budget_spent_gte_ceiling: true}, operation: compact}\n"
+    rows += "  - {id: R1, when: {ceiling_missing: false}, operation: externalize}\n"
+    last = "  - {id: R2, when: {}, operation: continue}\n"
+    policies = []
+    for text in (head + rows + last, head + last):
+        (tmp_path / "t.yaml").write_text(text)
+        policies.append(load_table(tmp_path / "t.yaml", project=None))
+    old, new = policies
+    assert [region.where for region in compare(old, new).regions if region.old.rule == "R1"] == [
+        "((not budget_spent_gte_ceiling true and ceiling given) or (not ceiling below 200 and ceiling given))",
+        "ceiling given",
+    ]
+
+
+def test_a_default_is_no_end_of_an_interval(path: pathlib.Path) -> None:
+    (gap,) = found(
+        path, "fields: {a: {path: a, type: number, missing: 2.5}}\nrules: [{id: A, when: {a: 3}, operation: stop}]\n"
+    )
+    assert gap.message == "found no row for a below 3 or above 3"
+
+
+@pytest.mark.parametrize(
+    "bounds", ["number, min: 0, max: 1, missing: 0", "integer, min: 0, missing: 0", "integer, missing: 5"]
+)
+def test_a_given_value_worse_than_the_default_is_compared_with_it(bounds: str, path: pathlib.Path) -> None:
+    text = f"fields: {{a: {{path: a, type: {bounds}, worse: more}}}}\n"
+    text += (
+        "rules:\n  - {id: A, when: {a_missing: true}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    assert codes(path, text) == ["ECM608"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "given"),
+    [
+        ("min: 1.0e+19", "a_lt: 2.0e+19", 15 * 10**18),
+        ("max: -1.0e+19", "a_gt: -2.0e+19", -15 * 10**18),
+        ("max: 1.7976931348623157e+308", "a_lt: 2", 1),
+        ("min: -1.7976931348623157e+308", "a_gt: -2", 1),
+    ],
+)
+def test_bounds_of_any_size_are_kept(bound: str, asked: str, given: float, path: pathlib.Path) -> None:
+    text = f"fields: {{a: {{path: a, type: number, {bound}}}}}\nrules:\n  - {{id: A, when: {{{asked}}}, operation: stop}}\n"
+    text += "  - {id: Z, when: {}, operation: continue}\n"
+    assert codes(path, text) == []
+    assert load_table(path, project=None).decide({"a": given}).rule == "A"
+
+
+def test_a_leaf_of_strings_and_numbers_is_told_by_both(path: pathlib.Path) -> None:
+    text = "fields: {s: {path: b, type: string}, k: {path: b, type: number}}\n"
+    text += "rules:\n  - {id: A, when: {s: q}, operation: stop}\n  - {id: B, when: {k_gt: 5}, operation: stop}\n"
+    (gap,) = found(path, text)
+    assert gap.message == "found no row for b at most 5, a string but q or missing"
+
+
+def test_a_region_of_both_roles_is_told_once(path: pathlib.Path) -> None:
+    rows = (
+        "rules:\n  - {id: A, when: {a_lt: %d, b_lt: %d}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    fields = "fields: {a: {path: a, type: %s}, b: {path: b, type: %s}}\n"
+    old = table(path, fields % ("integer", "integer") + rows % (5, 5))
+    new = table(path, fields % ("number", "number") + rows % (1, 1))
+    regions = compare(old, new).regions
+    assert {region.roles for region in regions} == {("orchestrator", "subagent")}
+    assert len({region.text for region in regions}) == len(regions)
+
+
+def test_the_nearest_of_two_values_without_a_range_is_the_nearer(path: pathlib.Path) -> None:
+    text = "fields: {a: {path: a, type: number}}\n"
+    text += (
+        "rules:\n  - {id: A, when: {a_in: [-100, -1]}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    (miss,) = nearest(table(path, text), {"a": 5}, "orchestrator")
+    assert [(c.before, c.after) for c in miss.changes or ()] == [(5, -1)]
+
+
+def test_a_line_of_the_nexus_does_not_tell_what_was_given(path: pathlib.Path) -> None:
+    fields = "fields: {x: {path: x, type: integer, missing: 0}}\n"
+    old = table(
+        path,
+        fields
+        + "rules:\n  - {id: A, when: {x_missing: true}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n",
+    )
+    new = table(path, fields + "rules: [{id: B, when: {}, operation: continue}]\n")
+    log = path.with_name("log.jsonl")
+    log.write_text('{"rule": "A", "operation": "stop", "x": 0, "subagent": false}\n')
+    counts = count(compare(old, new), str(log))
+    assert (counts.inside, counts.undecided) == ((0,), (1,))
+
+
+def test_a_limit_that_an_invariant_repeats_is_found(path: pathlib.Path) -> None:
+    text = "limits: {most: 3}\nfields: {m: {path: m, type: integer, limit: most}}\n"
+    text += "invariants: [{id: I, assume: {m_gte: 3}, assert: {operation: continue}}]\nrules: [{id: Z, when: {}, operation: continue}]\n"
+    (finding,) = found(path, text)
+    assert (finding.code, finding.message) == ("ECM607", "found `m_gte: 3` in `I`, which repeats `limits.most`")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
+import attrs
 import typer
 
 from ecm_rules.cli import output
 from ecm_rules.tables.findings import printable
+
+if TYPE_CHECKING:
+    from ecm_rules.analysis.difference import Region
+    from ecm_rules.analysis.logs import Count
+    from ecm_rules.engine.policy import Policy
 
 
 class Format(enum.StrEnum):
@@ -61,7 +68,7 @@ def diff(
     raise typer.Exit(output.FINDINGS if regions else 0)
 
 
-def _text(regions: Any, counts: Any) -> str:
+def _text(regions: Sequence[Region], counts: Count | None) -> str:
     lines = []
     for number, region in enumerate(regions):
         lines.append(region.text)
@@ -74,13 +81,13 @@ def _text(regions: Any, counts: Any) -> str:
     return "\n".join([*lines, _summary(regions, counts)])
 
 
-def _counted(counts: Any, number: int) -> str:
+def _counted(counts: Count, number: int) -> str:
     undecided = counts.undecided[number]
     more = f", {undecided:,} more may be: their lines do not tell" if undecided else ""
     return f"log  {counts.inside[number]:,} of {counts.verdicts:,} verdicts{more}"
 
 
-def _summary(regions: Any, counts: Any) -> str:
+def _summary(regions: Sequence[Region], counts: Count | None) -> str:
     if not regions:
         told = "no difference: every meter leads to the same operation"
     else:
@@ -92,7 +99,7 @@ def _summary(regions: Any, counts: Any) -> str:
     return told
 
 
-def _markdown(regions: Any, counts: Any) -> str:
+def _markdown(regions: Sequence[Region], counts: Count | None) -> str:
     from ecm_rules.cli.table import Section, markdown
 
     columns = ["where", "old", "new", "change", *(["in the log"] if counts is not None else []), "witness, old and new"]
@@ -107,10 +114,10 @@ def _markdown(regions: Any, counts: Any) -> str:
     return markdown(section) if rows else f"**{section.title}**"
 
 
-def _data(before: Any, after: Any, regions: Any, counts: Any) -> dict[str, Any]:
+def _data(before: Policy, after: Policy, regions: Sequence[Region], counts: Count | None) -> dict[str, Any]:
     told = []
     for number, region in enumerate(regions):
-        entry = {
+        entry: dict[str, Any] = {
             "text": region.text,
             "where": region.where,
             "unless": region.unless,
@@ -118,7 +125,7 @@ def _data(before: Any, after: Any, regions: Any, counts: Any) -> dict[str, Any]:
             "change": region.change,
         }
         for word, side in (("old", region.old), ("new", region.new)):
-            witness = side.witness.snapshot if side.witness else None
+            witness = attrs.asdict(side.witness) if side.witness else None
             entry[word] = {"operation": side.operation, "rule": side.rule, "witness": witness}
         if counts is not None:
             entry["logged"] = {"inside": counts.inside[number], "undecided": counts.undecided[number]}

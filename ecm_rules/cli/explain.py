@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ecm_rules.cli import output
 from ecm_rules.tables.findings import an, printable
+
+if TYPE_CHECKING:
+    from ecm_rules.analysis.misses import Miss
+    from ecm_rules.engine.policy import RowTrace
+    from ecm_rules.engine.verdict import Verdict
 
 
 def explain(
@@ -24,7 +30,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show every row and why it did not hold, and the smallest change that would have made each other row fire."""
-    from ecm_rules.analysis.nearest import nearest
+    from ecm_rules.analysis.misses import nearest
     from ecm_rules.engine import program
     from ecm_rules.engine.policy import load_table
 
@@ -45,7 +51,7 @@ def explain(
     print(_text(verdict, trace, misses))
 
 
-def _snapshot(path: str | None, project: str, audit: Any) -> Any:
+def _snapshot(path: str | None, project: str, audit: Mapping[str, str]) -> Any:
     """The meter that was asked for. One that is named and cannot be read ends the command."""
     from ecm_rules.engine.program import Unreadable
     from ecm_rules.kernel import meter
@@ -64,7 +70,7 @@ def _snapshot(path: str | None, project: str, audit: Any) -> Any:
     return found
 
 
-def _text(verdict: Any, trace: Any, misses: Any) -> str:
+def _text(verdict: Verdict, trace: Sequence[RowTrace], misses: Sequence[Miss]) -> str:
     near = {miss.rule: miss for miss in misses}
     ids, operations = max(len(row.id) for row in trace), max(len(row.operation) for row in trace)
     lines = [f"operation: {verdict.operation}  (rule {verdict.rule or 'none'}, as {an(verdict.role)})", ""]
@@ -76,7 +82,7 @@ def _text(verdict: Any, trace: Any, misses: Any) -> str:
     return "\n".join(lines)
 
 
-def _why(row: Any) -> str:
+def _why(row: RowTrace) -> str:
     if row.held:
         held = " and ".join(output.condition(t.signal, t.operator, t.constant) for t in row.tests) or "asks nothing"
         return held if row.fired else f"{held}, but a row before it fires"
@@ -84,9 +90,9 @@ def _why(row: Any) -> str:
     return "; ".join(failed)
 
 
-def _nearest(miss: Any) -> str:
+def _nearest(miss: Miss) -> str:
     if miss.changes is None:
-        return str(miss.reason)
+        return miss.reason
     return "would fire with " + ", ".join(f"{c.path} {_shown(c.before)} → {_shown(c.after)}" for c in miss.changes)
 
 

@@ -10,7 +10,7 @@ import pytest
 from random_tables import as_text, random_table
 
 from ecm_rules import Policy, load_table
-from ecm_rules.analysis.nearest import Miss, nearest
+from ecm_rules.analysis.misses import Miss, nearest
 
 
 def misses(policy: Policy, meter: Any, role: str = "orchestrator") -> dict[str, Miss]:

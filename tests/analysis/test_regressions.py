@@ -12,7 +12,7 @@ from ecm_rules import Policy, load_table
 from ecm_rules.analysis.difference import compare
 from ecm_rules.analysis.files import check_file
 from ecm_rules.analysis.logs import count
-from ecm_rules.analysis.nearest import nearest
+from ecm_rules.analysis.misses import nearest
 from ecm_rules.tables.findings import NOTE, Finding
 
 HEAD = "schema_version: 1\noperations: {continue: {severity: 0}, ext: {severity: 1}, stop: {severity: 2}}\n"

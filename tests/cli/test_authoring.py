@@ -191,7 +191,10 @@ def test_a_difference_as_json_and_markdown(tmp_path: pathlib.Path) -> None:
     assert region["old"] == {
         "operation": "prune_tool_results",
         "rule": "P5",
-        "witness": {"utilization": 0.5, "zone": "amber", "tool_result_share_est": 0.4},
+        "witness": {
+            "snapshot": {"utilization": 0.5, "zone": "amber", "tool_result_share_est": 0.4},
+            "role": "orchestrator",
+        },
     }
     markdown = run("diff", "context-policy", "new.yaml", "--format", "markdown", cwd=tmp_path).stdout
     row = markdown.splitlines()[-1]

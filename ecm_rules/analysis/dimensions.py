@@ -79,7 +79,7 @@ def dimensions(
     has too many members.
     """
     listed, groups = list(tests), _groups(sources)
-    scoped = {d["name"] for source in sources for d in source.scoped}
+    scoped = {name for source in sources for names in source.scoped.values() for name in names}
     found: list[tuple[Dimension, ...]] = []
     for role in roles:
         built = []

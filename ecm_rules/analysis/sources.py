@@ -36,8 +36,8 @@ class Sources:
     tests: tuple[Test, ...]
     leaves: dict[str, tuple[Path, ...]]
     """The inputs that each name reads."""
-    scoped: tuple[dict[str, Any], ...]
-    """Declarations that one role alone is given."""
+    scoped: dict[str, frozenset[str]]
+    """The names that each role is not given."""
     derived: dict[Path, Path]
     """The leaf that holds a zone, and the leaf of the share that it is the zone of."""
 
@@ -66,15 +66,13 @@ class Sources:
         for signal in signals:
             leaves[signal["name"]] = tuple(leaf for name in fields_of(signal["from"]) for leaf in leaves[name])
         tests = dict.fromkeys(test_of(test) for row in program["rows"] for test in row["when"])
-        scoped = tuple(d for d in (*fields, *signals) if "scope" in d)
+        only = [(d["name"], d["scope"]) for d in (*fields, *signals) if "scope" in d]
+        scoped = {role: frozenset(name for name, mine in only if mine != role) for role in engine.ROLES}
         return cls(program, tuple(fields), tuple(signals), tuple(tests), leaves, scoped, derived)
 
-    def declared(self) -> Iterator[dict[str, Any]]:
-        yield from (*self.fields, *self.signals)
-
-    def hidden(self, role: str) -> set[str]:
+    def hidden(self, role: str) -> frozenset[str]:
         """The names that are missing in this role whatever the snapshot says."""
-        return {d["name"] for d in self.scoped if d["scope"] != role}
+        return self.scoped.get(role, frozenset())
 
     def reader(self, names: Iterable[str], inputs: tuple[Path, ...], role: str) -> Read:
         """What the engine reads of these names where the leaves `inputs` have some values and no others are there."""

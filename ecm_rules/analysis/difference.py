@@ -44,12 +44,15 @@ class Region:
     new: Side
     change: str
     """`stricter`, `looser`, or `neither` where the operations have no order."""
-    boxes: tuple[tuple[str, tuple[Box, ...]], ...]
+    boxes: tuple[tuple[str, tuple[Box, ...]], ...] = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
 
     @property
     def text(self) -> str:
         """`zone amber and tool_result_share exactly 0.4: prune_tool_results → externalize (looser)`."""
-        unless = f", unless {listed(self.unless)} holds" if self.unless else ""
+        unless = f", unless {listed(self.unless, word='or')} holds" if self.unless else ""
         return f"{self.where}{unless}{as_role(self.roles)}: {self.old.operation} → {self.new.operation} ({self.change})"
 
 
@@ -57,7 +60,7 @@ class Region:
 class Difference:
     """All regions in which two tables differ, in the order of the old table's rows."""
 
-    spaces: tuple[Space, ...]
+    spaces: tuple[Space, ...] = attrs.field(repr=False)
     regions: tuple[Region, ...]
 
     def find(self, meter: Any, role: str = engine.ROLES[0]) -> Region | None:

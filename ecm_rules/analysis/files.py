@@ -5,29 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+import attrs
+
 from ecm_rules.analysis.case import LOOKS
 from ecm_rules.analysis.promises import unsafe_operations
 from ecm_rules.analysis.proofs import check
 from ecm_rules.analysis.scenarios import misfits_of
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables import documents, load, places, reader
-from ecm_rules.tables.findings import EcmError, Finding
+from ecm_rules.tables.findings import NOTE, EcmError, Finding
 from ecm_rules.tables.project import FILES
+
+# What says too much does no harm.
+_IDLE = ("ECM602", "ECM603", "ECM605", "ECM609")
 
 
 def targets(paths: Iterable[str], project: str | None) -> list[str]:
-    """The files to check: those named, and those in a folder that is named; else what is shipped, which in a checkout
-    with tables of its own are these, and the project's.
+    """The files to check: those named, and those in a folder that is named; else what is shipped, or the tables of the
+    checkout that the working folder is, what it has in `roster` and `rules`, and the project's files.
 
     Raises EcmError for a folder without any.
     """
     given = list(paths)
     if given:
         return documents.named(given)
-    own = [os.path.join(project, name) for name in FILES] if project is not None else []
-    home = load.home_of(load.POLICY)  # the working folder, where it is a checkout with tables of its own
-    shipped = [os.path.join(home, folder) if home else places.shipped(folder) for folder in load.FOLDERS]
-    return documents.named([*shipped, *(path for path in own if os.path.lexists(path))])
+    # The working folder's own tables; where it is no whole checkout, beside the shipped ones.
+    own = [folder for folder in load.FOLDERS if documents.has_tables(folder)]
+    shipped = [] if load.home_of(load.POLICY) else [places.shipped(folder) for folder in load.FOLDERS]
+    theirs = [os.path.join(project, name) for name in FILES] if project is not None else []
+    return documents.named([*shipped, *own, *(path for path in theirs if os.path.lexists(path))])
 
 
 def check_file(path: str, project: str | None = None, looks: int = LOOKS) -> list[Finding]:
@@ -52,9 +58,29 @@ def check_file(path: str, project: str | None = None, looks: int = LOOKS) -> lis
 
 
 def check_table(path: str | None, project: str | None, looks: int = LOOKS) -> list[Finding]:
-    """The findings about a decision table (None: the shipped policy), whether it loads or not."""
+    """The findings about a decision table (None: the shipped policy), whether it loads or not.
+
+    What a row or a test is for no longer, only because a project lowers a threshold, is no mistake of either: a note.
+    """
     try:
-        table = load.load_policy(None, project) if path is None else load.load_table(path, project, load.home_of(path))
+        policy = _load(path, project)
+        findings = check(policy, looks)
+        if not policy.table.layered:
+            return findings
+        before = {(f.code, f.line, f.column, f.severity) for f in check(_load(path, None), looks)}
     except EcmError as error:
         return list(error.findings)
-    return check(Policy.of(table), looks)
+    return [f if (f.code, f.line, f.column, f.severity) in before else _of_the_layer(f) for f in findings]
+
+
+def _load(path: str | None, project: str | None) -> Policy:
+    if path is None:
+        return Policy.of(load.load_policy(None, project))
+    return Policy.of(load.load_table(path, project, load.home_of(path)))
+
+
+def _of_the_layer(finding: Finding) -> Finding:
+    if finding.code not in _IDLE:
+        return finding
+    message = f"{finding.message}, with the project's layer"
+    return attrs.evolve(finding, severity=NOTE, message=message, help="", fix=None)

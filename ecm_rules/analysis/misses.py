@@ -20,6 +20,7 @@ from ecm_rules.analysis.space import at, of_role, replaced, rezoned
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.compile import fields_of
 from ecm_rules.engine.policy import Policy
+from ecm_rules.engine.zones import told_zone
 from ecm_rules.tables.domains import LARGEST, NUMERIC, accept
 from ecm_rules.tables.findings import listed
 
@@ -140,12 +141,16 @@ def _moved(source: Sources, meter: Any, moves: Iterable[_Move]) -> Any:
 
 
 def _leaves(source: Sources, meter: Any) -> list[Path]:
-    """The leaves to change. A zone is changed by its utilization where the meter tells that, else by itself."""
+    """The leaves to change. A zone is changed by its utilization where the meter tells that, and by itself where the
+    meter does not, or names another zone than the utilization has.
+    """
     leaves = dict.fromkeys(leaf for found in source.leaves.values() for leaf in found if not is_free(leaf))
-    chosen = []
+    chosen: list[Path] = []
     for leaf in leaves:
+        told = at(meter, leaf)
         zones = [zone for zone, share in source.derived.items() if share == leaf]
-        chosen += zones if zones and accept(SHARE, at(meter, leaf)) is None else [leaf]
+        unlike = [zone for zone in zones if at(meter, zone) != told_zone(source.program["zones"], told)]
+        chosen += zones if unlike or (zones and accept(SHARE, told) is None) else [leaf]
     return chosen
 
 
@@ -183,9 +188,8 @@ def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> It
         for cut in cuts:
             yield from (before(cut, whole), cut, after(cut, whole))
             yield from (before(cut, True), after(cut, True))
-        if accept(spec, at(meter, path)) is None:  # from nothing, any number is as near; one that reads well is there
-            for low, high in itertools.pairwise([-LARGEST, *cuts, LARGEST]):
-                yield from between(low, high, 1, whole)
+        for low, high in itertools.pairwise([-LARGEST, *cuts, LARGEST]):  # one that reads well is there
+            yield from between(low, high, 1, whole)
 
 
 def _compared(source: Sources, path: Path, meter: Any) -> Iterator[Any]:

@@ -85,9 +85,13 @@ def repeated_limits(case: Case) -> Iterator[Finding]:
         if isinstance(test.constant, bool) or not isinstance(test.constant, int | float):
             continue
         known = [declared[test.signal].limit] if related else list(case.table.unlowered)
-        limit = next((known for known in known if known and case.table.unlowered.get(known) == test.constant), None)
-        if limit is not None:
-            yield _repeated(name, source, test, limit)
+        # Of whole numbers, `above 1` is `at least 2`.
+        beside = declared[test.signal].type == "integer" and test.operator in ("gt", "lte")
+        for limit in (limit for limit in known if limit):
+            value = case.table.unlowered.get(limit)
+            if value == test.constant or (beside and value == test.constant + 1):
+                yield _repeated(name, source, test, limit, value == test.constant)
+                break
 
 
 def broken_invariants(case: Case) -> Iterator[Finding]:
@@ -124,12 +128,14 @@ def _in_order(wanted: tuple[str, ...], steps: tuple[str, ...]) -> bool:
     return all(step in rest for step in wanted)
 
 
-def _repeated(name: str, source: Source, test: Test, limit: str) -> Finding:
+def _repeated(name: str, source: Source, test: Test, limit: str, same: bool) -> Finding:
     reference = f"{{ref: limits.{limit}}}"
     written = f"{source.text_at(test.span)}: {source.text_at(test.value_span)}"
     message = f"found `{written}` in `{name}`, which repeats `limits.{limit}`"
-    help = f"write `{reference}`, so that a lower limit reaches it"
-    return source.finding("ECM607", test.value_span, message, help, fix=Fix(test.value_span, reference))
+    other = f"{test.signal}_{'gte' if test.operator == 'gt' else 'lt'}: {reference}"
+    help = f"write `{reference if same else other}`, so that a lower limit reaches it"
+    fix = Fix(test.value_span, reference) if same else None
+    return source.finding("ECM607", test.value_span, message, help, fix=fix)
 
 
 def _assumed(invariant: Invariant, space: Space) -> Box | None:

@@ -10,18 +10,22 @@ from ecm_rules.analysis.files import check_file
 from ecm_rules.tables.findings import ERROR, Finding
 
 
-def repair(path: str, write: Callable[[str, bytes], None]) -> int:
-    """Carry out the certain fixes in a file, one after the other, with `write`; how many there were.
+def repair(path: str, project: str | None, write: Callable[[str, bytes], None]) -> list[Finding]:
+    """Carry out the certain fixes in a file, one after the other, with `write`; what was fixed.
 
-    The file is judged as it stands, without a project's layer: what a project lowers is no reason to edit a table. A
-    fix that brings about an error, or leaves as many findings of its kind as there were, is taken back. Where `write`
-    raises OSError, the fixes before it stand and are counted; the first one raises.
+    What a project lowers is no reason to edit a table, and no reason not to: only what is found with its layer and
+    without it is fixed. A fix that brings about an error, or leaves as many findings of its kind as there were, is
+    taken back. Where `write` raises OSError, the fixes before it stand; the first one raises.
     """
-    done = 0
+    done: list[Finding] = []
     refused: set[str] = set()
     before = check_file(path)
     while fixable := [f for f in before if f.fix and os.path.samefile(f.file, path) and f.message not in refused]:
+        layered = {(f.code, f.line, f.column) for f in check_file(path, project) if f.fix}
         finding = fixable[0]
+        if (finding.code, finding.line, finding.column) not in layered:
+            refused.add(finding.message)
+            continue
         with open(path, "rb") as file:
             data = file.read()
         try:
@@ -32,7 +36,8 @@ def repair(path: str, write: Callable[[str, bytes], None]) -> int:
             break
         after = check_file(path)
         if _told(after)[finding.message] < _told(before)[finding.message] and not _errors(after) - _errors(before):
-            done, before = done + 1, after
+            done.append(finding)
+            before = after
         else:
             refused.add(finding.message)
             write(path, data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +16,22 @@ from ecm_rules.tables.findings import printable
 
 ANYTHING = "every meter"
 _MISSING = "missing", ...
-# The value of a name that stands for one that is not given, and means nothing more than that one would.
-_STANDS_IN = "stands in", ...
+# What would be misread if it were a value.
+_RESERVED = (
+    "missing",
+    "given",
+    "true",
+    "false",
+    "null",
+    "not",
+    "any",
+    "exactly",
+    "string",
+    "number",
+    "or",
+    "and",
+    "but",
+)
 _Column = tuple[str, list[Any]]
 """A name, and what it reads in each member."""
 _OPERATORS = {
@@ -113,28 +128,32 @@ def _key(dimension: Dimension, member: Member, number: int, name: str) -> Any:
     value = member.seen[number][name]
     if value is None:
         return _MISSING
-    if name in member.absent[number]:
-        return _MISSING if name in dimension.missing_asked else _STANDS_IN
-    return value
+    if name not in member.absent[number]:
+        return value
+    if name in dimension.missing_asked:
+        return _MISSING
+    # A number that stands in for one that is not given lies, as another would, between two others.
+    between = (key for key, (low, high) in dimension.intervals.items() if low < value < high)
+    return next(between, value) if value.__class__ in (int, float) and not _is_cut(dimension, value) else value
+
+
+def _is_cut(dimension: Dimension, value: Any) -> bool:
+    return any(value in ends for ends in dimension.intervals.values())
 
 
 def _together(columns: tuple[_Column, ...], cells: list[int], mask: int, dimension: Dimension) -> str:
     """The cells of a mask as a conjunction over some names; empty where these names do not tell them apart."""
-    speaking = [n for n in range(len(cells)) if all(column[n] is not _STANDS_IN for _, column in columns)]
-    if len({cells[n] for n in speaking}) < len(dimension.values):
-        return ""  # of some cell they say nothing
-    inside = [n for n in speaking if mask >> cells[n] & 1]
-    taken = [{_apart(column[n]) for n in inside} for _, column in columns]
-    for n in speaking:
+    everyone = range(len(cells))
+    taken = [{_apart(column[n]) for n in everyone if mask >> cells[n] & 1} for _, column in columns]
+    for n in everyone:
         agrees = all(_apart(column[n]) in chosen for (_, column), chosen in zip(columns, taken, strict=True))
         if agrees and not mask >> cells[n] & 1:
             return ""
     told = []
     for (name, column), chosen in zip(columns, taken, strict=True):
-        read = [column[n] for n in speaking]
-        if len({_apart(value) for value in read}) == len(chosen):
+        if len({_apart(value) for value in column}) == len(chosen):
             continue
-        words = _values(name, read, chosen, dimension)
+        words = _values(name, column, chosen, dimension)
         if not words:
             return ""
         told.append(words)
@@ -164,9 +183,10 @@ def _values(name: str, column: list[Any], taken: set[Any], dimension: Dimension)
         if not numbers and all(isinstance(v, str) or v == _MISSING for v in known):
             refused = [*but, *(["missing"] if _MISSING in others else [])]
             return f"{name} not {_or(refused)}"
-        words.append("a string but " + _or(but) if but else "any string")
         rest = [v for v in rest if not isinstance(v, str)]
-    elif len(others) == 1 and len(chosen) > 2 and not numbers:
+        strings = "a string but " + _or(but) if but else "any string"
+        return f"{name} {_or([*words, *map(_value, rest), strings])}"
+    if len(others) == 1 and len(chosen) > 2 and not numbers:
         return f"{name} not {_value(others[0])}"
     return f"{name} {_or([*words, *map(_value, rest)])}"
 
@@ -196,7 +216,8 @@ def _split(known: list[Any], left: int, right: int, dimension: Dimension) -> boo
 def _interval(values: list[Any], from_start: bool, to_end: bool, dimension: Dimension) -> str:
     intervals, first, last = dimension.intervals, values[0], values[-1]
     if dimension.whole:  # between two integers stand integers, of which a single one can be named
-        least, most = intervals.get(first, (first - 1,))[0] + 1, intervals.get(last, (0, last + 1))[1] - 1
+        least = math.floor(intervals.get(first, (first - 1,))[0]) + 1
+        most = math.ceil(intervals.get(last, (0, last + 1))[1]) - 1
         alone = least == most
     else:
         alone = first == last and first not in intervals
@@ -222,7 +243,8 @@ def _value(value: Any) -> str:
     if value == _MISSING:
         return "missing"
     if isinstance(value, str):
-        return printable(value) if value.isidentifier() else json.dumps(value)
+        plain = value.isidentifier() and value not in _RESERVED
+        return printable(value) if plain else json.dumps(value)
     return json.dumps(value)
 
 

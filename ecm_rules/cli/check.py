@@ -45,23 +45,32 @@ def check(
 
     with output.refusals(project):
         named = targets(paths or [], project)
-    fixed = sum(_repaired(file) for file in named) if fix else 0
+    repaired = (finding for file in named for finding in _repaired(file, project)) if fix else ()
+    fixed = [attrs.evolve(finding, file=_from_here(finding.file)) for finding in repaired]
     found = (finding for file in named for finding in check_file(file, project))
     findings = in_order(attrs.evolve(finding, file=_from_here(finding.file)) for finding in found)
     shown = [f for f in findings if notes or f.severity != NOTE]
     match form:
         case Format.json:
-            output.document({"files": named, "fixed": fixed, "findings": [reports.as_data(f) for f in findings]})
+            output.document(
+                {
+                    "files": named,
+                    "fixed": [reports.as_data(f) for f in fixed],
+                    "findings": [reports.as_data(f) for f in findings],
+                }
+            )
         case Format.sarif:
             output.document(reports.sarif(findings))
         case Format.github:
             if shown:
                 print(reports.workflow_commands(shown))
         case Format.text:
+            for f in fixed:
+                print(f"{printable(f.file)}:{f.line}:{f.column}: fixed {f.code}: {f.message}")
             if shown:
                 output.show_findings(shown)
                 print()
-            print(_summary(findings, len(named), fixed, notes))
+            print(_summary(findings, len(named), len(fixed), notes))
     raise typer.Exit(_exit(findings, strict))
 
 
@@ -71,14 +80,14 @@ def _from_here(path: str) -> str:
     return os.path.abspath(path) if inside.startswith(os.pardir) else inside
 
 
-def _repaired(path: str) -> int:
+def _repaired(path: str, project: str) -> list[Finding]:
     from ecm_rules.analysis.repair import repair
 
     try:
-        return repair(path, lambda file, data: files.replace(file, data, stat.S_IMODE(os.stat(file).st_mode)))
+        return repair(path, project, lambda file, data: files.replace(file, data, stat.S_IMODE(os.stat(file).st_mode)))
     except OSError as error:
         output.say(f"{printable(path)}: not fixed: {(error.strerror or str(error)).lower()}")
-        return 0
+        return []
 
 
 def _summary(findings: Sequence[Finding], count: int, fixed: int, notes_shown: bool) -> str:

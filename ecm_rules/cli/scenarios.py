@@ -57,8 +57,11 @@ def scenarios(
         asked = coverage or generate or fail_under is not None
         covered = [measure(t.policy, t.results) if asked else None for t in tested]
     if generate:
+        failures = [line for t in tested for r in t.results for n in range(len(r.outcomes)) for line in _failure(r, n)]
         print(_generated(tested, covered), end="")
-        return
+        for line in failures:
+            output.say(line)
+        raise typer.Exit(output.FINDINGS if failures else 0)
     match form:
         case Format.json:
             output.document(_data(tested, covered))

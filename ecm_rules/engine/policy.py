@@ -49,15 +49,18 @@ class Policy:
     from the program, and documented on themselves.
     """
 
-    table: Table
-    program: Program
-    rule_for: codegen.RuleFor
-    decide: codegen.Decide
+    table: Table = attrs.field(repr=False)
+    program: Program = attrs.field(repr=False)
+    rule_for: codegen.RuleFor = attrs.field(repr=False)
+    decide: codegen.Decide = attrs.field(repr=False)
 
     @classmethod
     def of(cls, table: Table) -> Policy:
         built = compile_table(table)
         return cls(table, built, *codegen.build(built))
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.table.source.file} {self.digest[:12]}>"
 
     @property
     def digest(self) -> str:

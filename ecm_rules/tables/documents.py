@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from ecm_rules.tables import hosts, operations, scenarios, schemas, vocabulary
+from ecm_rules.tables import hosts, load, operations, scenarios, schemas, vocabulary
 from ecm_rules.tables.findings import EcmError, Finding, in_order
 from ecm_rules.tables.models import Vocabulary
+from ecm_rules.tables.project import FILES
 from ecm_rules.tables.reader import Document
 
 # A key that only one kind has, and the kind's schema. A table has `rules` beside any of them.
@@ -25,15 +26,32 @@ _LOADERS: dict[str, Callable[[str], object]] = {"hosts": hosts.load_hosts, "scen
 
 
 def tables_in(folder: str) -> list[str]:
-    """The paths of the files `*.yaml` in a folder. Raises EcmError where it has none, or cannot be read."""
+    """The paths of the files `*.yaml` in a folder and in its `roster` and `rules`, and of its `.eidolons/ecm.yaml`.
+
+    Raises EcmError where there is none, or the folder cannot be read.
+    """
+    found = _yaml_in(folder)
+    for inside in (os.path.join(folder, name) for name in load.FOLDERS):
+        found += _yaml_in(inside) if os.path.isdir(inside) else []
+    extra = os.path.join(folder, FILES[1])
+    found += [extra] if os.path.isfile(extra) else []
+    if not found:
+        raise EcmError([Finding("ECM100", folder, 0, 0, "found no *.yaml in this folder", "name a file")])
+    return found
+
+
+def has_tables(folder: str) -> bool:
+    """Whether a folder is there and has a file `*.yaml`."""
+    return os.path.isdir(folder) and bool(_yaml_in(folder))
+
+
+def _yaml_in(folder: str) -> list[str]:
     try:
-        found = sorted(name for name in os.listdir(folder) if name.endswith(".yaml"))
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".yaml") and not name.startswith("."))
     except OSError as error:
         message = f"cannot be read: {(error.strerror or str(error)).lower()}"
         raise EcmError([Finding("ECM100", folder, 0, 0, message, "check the path")]) from None
-    if not found:
-        raise EcmError([Finding("ECM100", folder, 0, 0, "found no *.yaml in this folder", "name a file")])
-    return [os.path.join(folder, name) for name in found]
+    return [os.path.join(folder, name) for name in names]
 
 
 def named(paths: Iterable[str]) -> list[str]:

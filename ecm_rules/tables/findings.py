@@ -197,12 +197,12 @@ def as_role(roles: Sequence[str]) -> str:
     return f", as {an(roles[0])}" if len(roles) < len(ROLES) else ""
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = 5, word: str = "and") -> str:
     """`A`, `B` and 3 more."""
     marked = [f"`{name}`" for name in names[:most]]
     if len(names) > most:
-        return f"{', '.join(marked)} and {len(names) - most} more"
-    return " and ".join([", ".join(marked[:-1]), marked[-1]] if len(marked) > 1 else marked)
+        return f"{', '.join(marked)} {word} {len(names) - most} more"
+    return f" {word} ".join([", ".join(marked[:-1]), marked[-1]] if len(marked) > 1 else marked)
 
 
 def shown(value: object) -> str:

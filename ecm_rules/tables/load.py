@@ -110,6 +110,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         pins=setting.pins,
         audit=plain.get("audit", {}),
         budget_tokens=project.budget_tokens,
+        layered=project.enabled and setting.unlowered is not None,
         enabled=project.enabled,
         notes=tuple(findings),
     )

@@ -148,6 +148,8 @@ class Table:
     pins: tuple[Pin, ...]
     audit: Mapping[str, str]
     budget_tokens: int | None
+    layered: bool
+    """Whether a project's layer is applied."""
     enabled: bool
     """Whether the project opted in to effects with a `context:` block."""
     notes: tuple[Finding, ...]

@@ -191,7 +191,7 @@ class _Reading:
         except yaml.MarkedYAMLError as error:
             span = self.within(error.problem_mark or error.context_mark)
             self.findings.append(
-                self.source.finding("ECM101", span, f"not well-formed YAML: {error.problem}", error.context or "")
+                self.source.finding("ECM101", span, f"not well-formed YAML: {error.problem}", _helpful(error.context))
             )
             return None
         except (yaml.YAMLError, ValueError, OverflowError) as error:
@@ -319,3 +319,8 @@ class _Reading:
             self.report("ECM105", place, f"found {kind} as a key, expected a string", "quote it")
             return None
         return node.value
+
+
+def _helpful(context: str | None) -> str:
+    """What the parser says it was at, where that says more than that it was parsing."""
+    return f"the parser was {context}" if context else ""

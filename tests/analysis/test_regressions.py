@@ -277,7 +277,7 @@ def test_a_leaf_of_strings_and_numbers_is_told_by_both(path: pathlib.Path) -> No
     text = "fields: {s: {path: b, type: string}, k: {path: b, type: number}}\n"
     text += "rules:\n  - {id: A, when: {s: q}, operation: stop}\n  - {id: B, when: {k_gt: 5}, operation: stop}\n"
     (gap,) = found(path, text)
-    assert gap.message == "found no row for b at most 5, a string but q or missing"
+    assert gap.message == "found no row for b at most 5, missing or a string but q"
 
 
 def test_a_region_of_both_roles_is_told_once(path: pathlib.Path) -> None:
@@ -320,3 +320,76 @@ def test_a_limit_that_an_invariant_repeats_is_found(path: pathlib.Path) -> None:
     text += "invariants: [{id: I, assume: {m_gte: 3}, assert: {operation: continue}}]\nrules: [{id: Z, when: {}, operation: continue}]\n"
     (finding,) = found(path, text)
     assert (finding.code, finding.message) == ("ECM607", "found `m_gte: 3` in `I`, which repeats `limits.most`")
+
+
+def test_what_stands_in_for_a_missing_value_is_told_with_it(path: pathlib.Path) -> None:
+    fields = "fields: {c: {path: c, type: number}, s: {path: s, type: number, missing: 0}}\n"
+    fields += 'signals: {g: {from: "s >= c", type: boolean, missing: false}}\n'
+    (gap,) = found(
+        path,
+        fields
+        + "rules:\n  - {id: A, when: {c_lte: 100}, operation: stop}\n  - {id: B, when: {g: true}, operation: continue}\n",
+    )
+    assert gap.witness is not None
+    assert gap.witness.snapshot == {}
+    assert "c missing" in gap.message or "or missing" in gap.message or "not c at most 100" in gap.message
+    shared = "fields: {i: {path: a, type: integer, missing: 3}, k: {path: a, type: number}}\n"
+    (gap,) = found(path, shared + "rules: [{id: A, when: {k_ne: 5, i_ne: 1}, operation: stop}]\n")
+    assert "missing" in gap.message or "not k other than 5" in gap.message
+
+
+def test_a_changed_default_is_a_difference_of_what_is_missing(path: pathlib.Path) -> None:
+    fields = "fields: {flag: {path: f, type: boolean, missing: %s}}\n"
+    old = table(
+        path,
+        fields % "false"
+        + "rules:\n  - {id: A, when: {flag: false}, operation: stop}\n  - {id: B, when: {}, operation: continue}\n",
+    )
+    new = table(path, fields % "true" + "rules: [{id: B, when: {}, operation: continue}]\n")
+    assert [region.where for region in compare(old, new).regions] == ["f false or missing"]
+
+
+def test_two_integers_are_not_told_as_one(path: pathlib.Path) -> None:
+    text = "fields: {f: {path: a, type: integer}}\nsignals: {m: {from: f, type: number}}\nrules:\n"
+    text += "  - {id: A, when: {m_lt: 0.5}, operation: stop}\n  - {id: B, when: {m_gt: 2.5}, operation: stop}\n"
+    text += "  - {id: C, when: {m_missing: true}, operation: stop}\n"
+    (gap,) = found(path, text)
+    assert gap.message == "found no row for m above 0.5 and below 2.5"
+
+
+def test_a_value_that_reads_like_a_word_is_quoted(path: pathlib.Path) -> None:
+    text = "fields: {x: {path: x, type: enum, values: [missing, red]}}\nrules:\n"
+    (gap,) = found(
+        path,
+        text + "  - {id: A, when: {x: red}, operation: stop}\n  - {id: B, when: {x_missing: true}, operation: stop}\n",
+    )
+    assert gap.message == 'found no row for x "missing"'
+    (gap,) = found(path, text + "  - {id: A, when: {x: [red, missing]}, operation: stop}\n")
+    assert gap.message == "found no row for x missing"
+
+
+def test_the_near_edge_of_what_is_wanted_is_nearest(path: pathlib.Path) -> None:
+    text = "fields: {c: {path: c, type: number}}\n"
+    text += (
+        "rules:\n  - {id: A, when: {c_gt: 0, c_ne: 1}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    )
+    (miss,) = nearest(table(path, text), {"c": -0.5}, "orchestrator")
+    assert [(c.before, c.after) for c in miss.changes or ()] == [(-0.5, 0.5)]
+
+
+def test_a_zone_that_does_not_fit_its_utilization_is_changed_by_itself(policy: Policy) -> None:
+    for meter, rule in (({"utilization": 0.8}, "P3"), ({"utilization": 0.95, "zone": "amber"}, "P2")):
+        (miss,) = [m for m in nearest(policy, meter, "orchestrator") if m.rule == rule]
+        assert [c.path for c in miss.changes or ()] == ["zone"]
+
+
+def test_an_integer_one_beside_a_limit_repeats_it(path: pathlib.Path) -> None:
+    fields = "limits: {most: 3}\nfields: {m: {path: m, type: integer, limit: most}}\n"
+    for asked, other in (("m_gt: 2", "m_gte"), ("m_lte: 2", "m_lt")):
+        text = (
+            fields
+            + f"rules:\n  - {{id: A, when: {{{asked}}}, operation: stop}}\n  - {{id: Z, when: {{}}, operation: continue}}\n"
+        )
+        (finding,) = found(path, text)
+        assert (finding.code, finding.fix) == ("ECM607", None)
+        assert f"write `{other}: {{ref: limits.most}}`" in finding.help

@@ -319,6 +319,13 @@ def test_generating_prints_scenarios_and_nothing_else(folder: pathlib.Path) -> N
         assert run("test", "wrong.yaml", "--generate", *options, cwd=folder).returncode == 2
 
 
+def test_generating_does_not_hide_a_failure(folder: pathlib.Path) -> None:
+    done = run("test", "wrong.yaml", "--generate", cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout.startswith("schema_version: 1\n")
+    assert "failed: later" in done.stderr
+
+
 def test_scenarios_see_a_project_only_where_it_is_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "eidolons.yaml").write_text("context: {thresholds: {amber: 0.4}}\n")
     (tmp_path / "s.yaml").write_text(

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ecm_rules import load_policy
+from ecm_rules.analysis import compare
 from tests.commands import run
 from tests.conftest import FIXTURES, ROOT
 
@@ -146,7 +148,8 @@ def test_a_test_that_changes_nothing_is_taken_out(when: str, fixed: str, tmp_pat
     )
     path.write_text(text)
     done = run("check", "t.yaml", "--fix", "--strict", cwd=tmp_path)
-    assert "ECM605" not in done.stdout
+    assert "warning ECM605" not in done.stdout
+    assert "fixed ECM605" in done.stdout
     assert path.read_text() == text.replace(when, fixed)
 
 
@@ -292,3 +295,32 @@ def test_scenarios_are_checked_as_they_are_run(tmp_path: pathlib.Path) -> None:
     }
     path.write_text("schema_version: 1\nscenarios:\n  - {name: a, meter: {}, expect: {rule: P9}}\n")
     assert {f["code"] for f in findings(run("check", "s.yaml", "--format", "json", cwd=tmp_path).stdout)} == {"ECM307"}
+
+
+def test_a_fix_needs_no_layer_to_be_right(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {enabled: true, compaction_depth_cap: 1}\n")
+    path = tmp_path / "t.yaml"
+    cap = "compaction_count_gte: {ref: limits.compaction_depth_cap}"
+    text = (ROOT / "roster/context-policy.yaml").read_text().replace(cap, f"{cap}, compaction_count_ne: 0")
+    path.write_text(text)
+    before = load_policy(path, project=tmp_path)
+    run("check", "t.yaml", "--fix", cwd=tmp_path)
+    assert not compare(before, load_policy(path, project=tmp_path)).regions
+    assert not compare(load_policy(ROOT / "roster/context-policy.yaml", project=tmp_path), before).regions
+
+
+def test_what_a_layer_makes_idle_is_a_note(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {enabled: true, compaction_depth_cap: 0}\n")
+    done = run("check", "--strict", "--notes", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "note ECM602: found the row `P3`, which is impossible" in done.stdout
+    assert "with the project's layer" in done.stdout
+
+
+def test_the_tables_of_the_working_folder_are_not_passed_over(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules/own.yaml").write_text(GAP)
+    for arguments in ([], ["."]):
+        done = run("check", *arguments, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "rules/own.yaml:5:1: error ECM601" in done.stdout

@@ -15,6 +15,7 @@ import pathlib
 import pytest
 
 from ecm_rules import EcmError, Policy, load_table
+from ecm_rules.analysis.files import check_file
 from tests.marked import located, told, unmark
 from tests.tables.test_tables import HEAD, LAST, row
 
@@ -207,6 +208,22 @@ def test_20_a_row_that_others_cover_together_never_fires(path: pathlib.Path) -> 
         for count in (None, 0, 1, 2)
     }
     assert fired == {"A", "B", None}
+    # With a default for the share, a missing one is A's; without one, B2 is needed to cover the fourth row.
+    assert [m for m in covered(path) if m.startswith("C")] == ["C by A, B"]
+    own = "schema_version: 1\nfields: {zone: {path: zone, type: enum, values: [green, amber]}, tool_result_share: {path: s, type: number}, "
+    own += "compaction_count: {path: c, type: integer}}\noperations: {continue: {}, externalize: {}, prune_tool_results: {}, compact: {}}\n"
+    path.write_text(own + path.read_text()[len(HEAD) :])
+    assert covered(path) == ["C by A, B, B2"]
+
+
+def covered(path: pathlib.Path) -> list[str]:
+    """The rows that never fire, each with those that cover it; that each is found at its id."""
+    told = []
+    for finding in (f for f in check_file(str(path)) if f.code == "ECM603"):
+        row, *others = finding.message.split("`")[1::2]
+        assert finding.excerpt[finding.column - 1 : finding.end_column - 1] == row
+        told.append(f"{row} by {', '.join(others)}")
+    return told
 
 
 def test_decimal_and_binary_are_not_mixed(policy: Policy) -> None:

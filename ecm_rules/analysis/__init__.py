@@ -8,7 +8,7 @@ reports ECM610, the others raise `Inconclusive`. What only JMESPath can evaluate
 
 from ecm_rules.analysis.boxes import Inconclusive
 from ecm_rules.analysis.coverage import Coverage, measure
-from ecm_rules.analysis.difference import Difference, Region, Side, compare
+from ecm_rules.analysis.difference import Difference, Redefined, Region, Side, compare
 from ecm_rules.analysis.misses import Change, Miss, nearest
 from ecm_rules.analysis.proofs import check
 from ecm_rules.analysis.scenarios import Result, Tested, run_files
@@ -20,6 +20,7 @@ __all__ = [
     "Difference",
     "Inconclusive",
     "Miss",
+    "Redefined",
     "Region",
     "Result",
     "Side",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,11 +58,29 @@ class Region:
 
 
 @attrs.frozen
+class Redefined:
+    """An operation of both tables whose steps, written out, are not the same."""
+
+    operation: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """`steps of prune_tool_results: + host_compact`; without any where only the order is another."""
+        told = [f"- {step}" for step in self.removed] + [f"+ {step}" for step in self.added]
+        return f"steps of {self.operation}: {', '.join(told) or 'in another order'}"
+
+
+@attrs.frozen
 class Difference:
-    """All regions in which two tables differ, in the order of the old table's rows."""
+    """All regions in which two tables lead to different operations, in the order of the old table's rows, and the
+    operations that do something else.
+    """
 
     spaces: tuple[Space, ...] = attrs.field(repr=False)
     regions: tuple[Region, ...]
+    redefined: tuple[Redefined, ...] = ()
 
     def find(self, meter: Any, role: str = engine.ROLES[0]) -> Region | None:
         """The region that a snapshot lies in; None where both tables lead to the same operation.
@@ -85,7 +104,16 @@ def compare(old: Policy, new: Policy, looks: int = LOOKS) -> Difference:
     budget = Budget(looks)
     spaces = Space.all_of([old.program, new.program])
     found = [region for space in spaces for region in _regions(old, new, space, budget)]
-    return Difference(spaces, tuple(_merged(found)))
+    return Difference(spaces, tuple(_merged(found)), tuple(_redefined(old, new)))
+
+
+def _redefined(old: Policy, new: Policy) -> Iterator[Redefined]:
+    steps = {operation.name: operation.steps for operation in new.table.vocabulary.operations}
+    for operation in old.table.vocabulary.operations:
+        after = steps.get(operation.name, operation.steps)
+        if after != operation.steps:
+            before, now = Counter(operation.steps), Counter(after)
+            yield Redefined(operation.name, tuple((before - now).elements()), tuple((now - before).elements()))
 
 
 def _regions(old: Policy, new: Policy, space: Space, budget: Budget) -> Iterator[Region]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
@@ -13,7 +12,7 @@ from ecm_rules.cli import output
 from ecm_rules.tables.findings import printable
 
 if TYPE_CHECKING:
-    from ecm_rules.analysis.difference import Region
+    from ecm_rules.analysis.difference import Difference
     from ecm_rules.analysis.logs import Count
     from ecm_rules.engine.policy import Policy
 
@@ -57,20 +56,19 @@ def diff(
     except OSError as error:
         output.say(f"{printable(log or '')}: {(error.strerror or str(error)).lower()}")
         raise typer.Exit(output.UNREADABLE) from None
-    regions = difference.regions
     match form:
         case Format.json:
-            output.document(_data(before, after, regions, counts))
+            output.document(_data(before, after, difference, counts))
         case Format.markdown:
-            print(_markdown(regions, counts))
+            print(_markdown(difference, counts))
         case Format.text:
-            print(_text(regions, counts))
-    raise typer.Exit(output.FINDINGS if regions else 0)
+            print(_text(difference, counts))
+    raise typer.Exit(output.FINDINGS if difference.regions or difference.redefined else 0)
 
 
-def _text(regions: Sequence[Region], counts: Count | None) -> str:
+def _text(difference: Difference, counts: Count | None) -> str:
     lines = []
-    for number, region in enumerate(regions):
+    for number, region in enumerate(difference.regions):
         lines.append(region.text)
         width = max(len(str(side.rule)) for side in (region.old, region.new))
         for word, side in (("old", region.old), ("new", region.new)):
@@ -78,7 +76,7 @@ def _text(regions: Sequence[Region], counts: Count | None) -> str:
         if counts is not None:
             lines.append(f"  {_counted(counts, number)}")
         lines.append("")
-    return "\n".join([*lines, _summary(regions, counts)])
+    return "\n".join([*lines, *(operation.text for operation in difference.redefined), _summary(difference, counts)])
 
 
 def _counted(counts: Count, number: int) -> str:
@@ -87,36 +85,42 @@ def _counted(counts: Count, number: int) -> str:
     return f"log  {counts.inside[number]:,} of {counts.verdicts:,} verdicts{more}"
 
 
-def _summary(regions: Sequence[Region], counts: Count | None) -> str:
-    if not regions:
-        told = "no difference: every meter leads to the same operation"
+def _summary(difference: Difference, counts: Count | None) -> str:
+    told = []
+    if difference.regions:
+        kinds = [region.change for region in difference.regions]
+        counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        told.append(f"{len(kinds)} region{'' if len(kinds) == 1 else 's'}: {counted}")
     else:
-        kinds = [region.change for region in regions]
-        told = f"{len(regions)} region{'' if len(regions) == 1 else 's'}: "
-        told += ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        same = "every meter leads to the same operation"
+        told.append(same if difference.redefined else f"no difference: {same}")
+    if difference.redefined:
+        many = len(difference.redefined)
+        told.append(f"{many} operation{'' if many == 1 else 's'} with other steps")
     if counts is not None and counts.unread:
-        told += f"; {counts.unread:,} of the lines of the log could not be read as verdicts"
-    return told
+        told.append(f"{counts.unread:,} of the lines of the log could not be read as verdicts")
+    return "; ".join(told)
 
 
-def _markdown(regions: Sequence[Region], counts: Count | None) -> str:
+def _markdown(difference: Difference, counts: Count | None) -> str:
     from ecm_rules.cli.table import Section, markdown
 
     columns = ["where", "old", "new", "change", *(["in the log"] if counts is not None else []), "witness, old and new"]
     rows = []
-    for number, region in enumerate(regions):
+    for number, region in enumerate(difference.regions):
         where = region.text.rpartition(": ")[0]
         sides = [f"{side.operation} ({side.rule or 'no row'})" for side in (region.old, region.new)]
         witness = f"`{region.old.witness}` `{region.new.witness}`"
         logged = [_counted(counts, number).removeprefix("log  ")] if counts is not None else []
         rows.append((where, *sides, region.change, *logged, witness))
-    section = Section(_summary(regions, counts), tuple(columns), tuple(rows))
-    return markdown(section) if rows else f"**{section.title}**"
+    section = Section(_summary(difference, counts), tuple(columns), tuple(rows))
+    listed = [f"- {operation.text}" for operation in difference.redefined]
+    return "\n".join([markdown(section) if rows else f"**{section.title}**", *(["", *listed] if listed else [])])
 
 
-def _data(before: Policy, after: Policy, regions: Sequence[Region], counts: Count | None) -> dict[str, Any]:
+def _data(before: Policy, after: Policy, difference: Difference, counts: Count | None) -> dict[str, Any]:
     told = []
-    for number, region in enumerate(regions):
+    for number, region in enumerate(difference.regions):
         entry: dict[str, Any] = {
             "text": region.text,
             "where": region.where,
@@ -130,7 +134,9 @@ def _data(before: Policy, after: Policy, regions: Sequence[Region], counts: Coun
         if counts is not None:
             entry["logged"] = {"inside": counts.inside[number], "undecided": counts.undecided[number]}
         told.append(entry)
-    data = {"same": not regions, "old": before.digest, "new": after.digest, "regions": told}
+    data: dict[str, Any] = {"same": not (difference.regions or difference.redefined)}
+    data |= {"old": before.digest, "new": after.digest, "regions": told}
+    data["redefined"] = [attrs.asdict(operation) for operation in difference.redefined]
     if counts is not None:
         data["log"] = {"verdicts": counts.verdicts, "unread": counts.unread}
     return data

@@ -295,6 +295,30 @@ def test_a_project_is_compared_by_its_layer(tmp_path: pathlib.Path) -> None:
     assert "compaction_count exactly 1" in done.stdout
 
 
+def test_an_operation_that_does_something_else_is_a_difference(checkout: pathlib.Path) -> None:
+    path = checkout / "deep/rules/operations.yaml"
+    text = path.read_text()
+    path.write_text(
+        text.replace(
+            "[externalize, host_clear_tool_results]", "[externalize, host_clear_tool_results, emit_return_notice]"
+        )
+    )
+    table = "deep/roster/context-policy.yaml"
+    done = run("diff", "git:HEAD", table, cwd=checkout)
+    assert done.returncode == 1
+    assert done.stdout.startswith("steps of prune_tool_results: + emit_return_notice\n")
+    assert (
+        "- steps of prune_tool_results" in run("diff", "git:HEAD", table, "--format", "markdown", cwd=checkout).stdout
+    )
+    document = json.loads(run("diff", "git:HEAD", table, "--format", "json", cwd=checkout).stdout)
+    assert document["same"] is False
+    assert document["redefined"] == [
+        {"operation": "prune_tool_results", "removed": [], "added": ["emit_return_notice"]}
+    ]
+    path.write_text(text.replace("[externalize, emit_return_notice]", "[emit_return_notice, externalize]"))
+    assert "steps of finish_and_return: in another order\n" in run("diff", "git:HEAD", table, cwd=checkout).stdout
+
+
 def test_two_revisions_are_compared(checkout: pathlib.Path) -> None:
     path = checkout / "deep/roster/context-policy.yaml"
     path.write_text(path.read_text().replace("tool_result_share_gte", "tool_result_share_gt"))

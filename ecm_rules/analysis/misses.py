@@ -14,7 +14,7 @@ import attrs
 
 from ecm_rules.analysis.boxes import Inconclusive
 from ecm_rules.analysis.case import Case
-from ecm_rules.analysis.numbers import after, before, between
+from ecm_rules.analysis.numbers import after, before, between, fractions
 from ecm_rules.analysis.sources import SHARE, Path, Sources, is_free, literals
 from ecm_rules.analysis.space import at, of_role, replaced, rezoned
 from ecm_rules.engine import program as engine
@@ -189,7 +189,9 @@ def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> It
             yield from (before(cut, whole), cut, after(cut, whole))
             yield from (before(cut, True), after(cut, True))
         for low, high in itertools.pairwise([-LARGEST, *cuts, LARGEST]):  # one that reads well is there
-            yield from between(low, high, 1, whole)
+            yield from (*between(low, high, 1, whole), *fractions(low, high, 1))
+        if (now := at(meter, path)).__class__ in (int, float) and abs(now) <= LARGEST:
+            yield from (before(now, False), after(now, False))
 
 
 def _compared(source: Sources, path: Path, meter: Any) -> Iterator[Any]:

@@ -170,7 +170,9 @@ def _moves(policy: Policy, source: Sources, path: Path, meter: Any) -> Iterator[
             if key in told or value == seen or (value is not None and accept(spec, value) is None):
                 continue
             told.add(key)
-            yield _Move(path, value, _cost(spec, worse, start, value) + (_FROM_NOTHING if start is not now else 0))
+            yield _Move(
+                path, value, _cost(spec, worse, start, value) + (_from_nothing(value) if start is not now else 0)
+            )
 
 
 def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> Iterator[Any]:
@@ -197,6 +199,7 @@ def _values(source: Sources, path: Path, spec: dict[str, Any], meter: Any) -> It
 def _compared(source: Sources, path: Path, meter: Any) -> Iterator[Any]:
     """Everything that the leaf is compared with: by rows, by signals, and as what other leaves are now."""
     names = {name for name, leaves in source.leaves.items() if path in leaves or source.derived.get(path) in leaves}
+    defaults = {field["name"]: field.get("missing") for field in source.fields}
     for name, _, constant in source.tests:
         if name in names:
             yield from constant if isinstance(constant, tuple) else (constant,)
@@ -206,9 +209,16 @@ def _compared(source: Sources, path: Path, meter: Any) -> Iterator[Any]:
         if signal["name"] in names:
             yield from literals(signal["from"])
             for name in fields_of(signal["from"]):
+                yield defaults.get(name)  # what is compared where the other leaf is not given, or not to this role
                 for leaf in source.leaves[name]:
                     yield at(meter, leaf)
     yield from (field["missing"] for field in source.fields if field["name"] in names and "missing" in field)
+
+
+def _from_nothing(value: Any) -> float:
+    """What it costs that a value has to be given: more for a number that nobody would give."""
+    least = value.__class__ is float and 0 < abs(value) < 1e-300
+    return _FROM_NOTHING + (_UNLIKELY if least else 0)
 
 
 def _cost(spec: dict[str, Any], worse: Any, old: Any, new: Any) -> float:
@@ -216,13 +226,12 @@ def _cost(spec: dict[str, Any], worse: Any, old: Any, new: Any) -> float:
     if new is None:
         return _TO_NOTHING
     if spec["type"] in NUMERIC:
-        unlikely = _UNLIKELY if 0 < abs(new) < 1e-300 else 0.0
         if old is None:
-            return 1.0 + unlikely
+            return 1.0
         if "min" in spec and "max" in spec and spec["max"] > spec["min"]:
-            return float(abs(new - old) / (spec["max"] - spec["min"])) + unlikely
+            return float(abs(new - old) / (spec["max"] - spec["min"]))
         # Without a range, a number as far away as the old one is large counts for half.
-        return float(abs(new - old) / (abs(new - old) + max(abs(old), 1))) + unlikely
+        return float(abs(new - old) / (abs(new - old) + max(abs(old), 1)))
     if isinstance(worse, tuple) and old in worse and new in worse:
         return abs(worse.index(new) - worse.index(old)) / len(worse)
     return 1.0

@@ -374,7 +374,7 @@ def test_the_near_edge_of_what_is_wanted_is_nearest(path: pathlib.Path) -> None:
         "rules:\n  - {id: A, when: {c_gt: 0, c_ne: 1}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
     )
     (miss,) = nearest(table(path, text), {"c": -0.5}, "orchestrator")
-    assert [(c.before, c.after) for c in miss.changes or ()] == [(-0.5, 0.5)]
+    assert [(c.before, c.after) for c in miss.changes or ()] == [(-0.5, 5e-324)]
 
 
 def test_a_zone_that_does_not_fit_its_utilization_is_changed_by_itself(policy: Policy) -> None:
@@ -393,3 +393,11 @@ def test_an_integer_one_beside_a_limit_repeats_it(path: pathlib.Path) -> None:
         (finding,) = found(path, text)
         assert (finding.code, finding.fix) == ("ECM607", None)
         assert f"write `{other}: {{ref: limits.most}}`" in finding.help
+
+
+def test_a_value_is_moved_to_what_stands_in_for_the_other(path: pathlib.Path) -> None:
+    text = "fields: {a: {path: a, type: integer, missing: 7, scope: orchestrator}, b: {path: b, type: number}}\n"
+    text += 'signals: {same: {from: "a == b", type: boolean}}\n'
+    text += "rules:\n  - {id: A, when: {same: true}, operation: stop}\n  - {id: Z, when: {}, operation: continue}\n"
+    (miss,) = nearest(table(path, text), {"a": 1, "b": 2}, "subagent")
+    assert [(c.path, c.after) for c in miss.changes or ()] == [("b", 7)]

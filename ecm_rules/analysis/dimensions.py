@@ -46,15 +46,8 @@ class Dimension:
     readers: tuple[Read, ...]
     masks: dict[tuple[int, Test], int]
     signatures: dict[tuple[bool, ...], int]
-    tests: tuple[tuple[int, Test], ...]
-    intervals: dict[Any, tuple[float, float]]
-    """A number that stands for all between two others, and these."""
-    others: frozenset[str]
-    """Strings that stand for all that nothing names."""
-    whole: bool
-    """Whether all its numbers are integers."""
-    missing_asked: frozenset[str]
-    """The names that some test asks whether they are there."""
+    """The cell in which the tests of `masks`, in their order, hold or do not."""
+    known: pools.Values
 
     @property
     def cells(self) -> list[list[Member]]:
@@ -64,6 +57,16 @@ class Dimension:
     def _member(self, values: tuple[Any, ...]) -> Member:
         read = [reader(values) for reader in self.readers]
         return Member(values, tuple(r[0] for r in read), tuple(r[1] for r in read))
+
+    @property
+    def tests(self) -> tuple[tuple[int, Test], ...]:
+        """What tells its cells apart, with the number of the program whose it is."""
+        return tuple(self.masks)
+
+    @property
+    def missing_asked(self) -> set[str]:
+        """The names that some test asks whether they are there."""
+        return {name for _, (name, operator, _) in self.tests if operator == "missing"}
 
     @property
     def full(self) -> int:
@@ -107,7 +110,7 @@ def _groups(sources: tuple[Sources, ...]) -> list[list[Path]]:
         for one, other in itertools.pairwise(read):
             link(one, other)
     for one, other in itertools.combinations(leaves, 2):
-        if one[: len(other)] == other or other[: len(one)] == one:
+        if one[0] == other[0] and (one[: len(other)] == other or other[: len(one)] == one):
             link(one, other)
     groups = [group for leaf, group in group_of.items() if group[0] == leaf]
     constant = any(not found for source in sources for found in source.leaves.values())
@@ -122,7 +125,7 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
         for name, leaves in source.leaves.items()
         if not inside.isdisjoint(leaves) or (not leaves and not inputs)
     )
-    tests = tuple(test for test in listed if test[1][0] in names)
+    tests = [test for test in listed if test[1][0] in names]
     if all(name in sources[number].hidden(role) for number, (name, _, _) in tests):
         values = pools.unseen(sources, inputs)
     else:
@@ -130,19 +133,18 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
     if math.prod(map(len, values.pools)) > _MOST_MEMBERS:
         raise Inconclusive(f"{', '.join(names)} hang together over more values than were looked at")
     readers = [source.reader(names, inputs, role) for source in sources]
-    nested = any(one[: len(other)] == other for one, other in itertools.permutations(inputs, 2))
+    combinations = list(itertools.product(*values.pools))
+    if len(inputs) > 1 and any(one[: len(other)] == other for one, other in itertools.permutations(inputs, 2)):
+        # None where one would lie inside the other
+        combinations = [c for c in combinations if sources[0].snapshot(inputs, c) is not None]
+    read = [list(map(reader, combinations)) for reader in readers]
+    columns = [
+        [engine.holds(operator, seen[name], name in absent, constant) for seen, absent in read[number]]
+        for number, (name, operator, constant) in tests
+    ]
     cells: dict[tuple[bool, ...], list[tuple[Any, ...]]] = {}
-    asked = [(number, *test) for number, test in tests]
-    for combination in itertools.product(*values.pools):
-        if nested and sources[0].snapshot(inputs, combination) is None:
-            continue  # one would lie inside the other
-        read = [reader(combination) for reader in readers]
-        signature = tuple(
-            [
-                engine.holds(operator, read[n][0][name], name in read[n][1], constant)
-                for n, name, operator, constant in asked
-            ]
-        )
+    signatures = list(zip(*columns, strict=True)) if columns else [()] * len(combinations)
+    for signature, combination in zip(signatures, combinations, strict=True):
         cells.setdefault(signature, []).append(combination)
     masks = [sum(1 << cell for cell, held in enumerate(column) if held) for column in zip(*cells, strict=True)]
     return Dimension(
@@ -151,10 +153,6 @@ def _dimension(sources: tuple[Sources, ...], group: list[Path], listed: list[tup
         tuple(map(tuple, cells.values())),
         tuple(readers),
         dict(zip(tests, masks, strict=True)),
-        {signature: cell for cell, signature in enumerate(cells)},
-        tests,
-        values.intervals,
-        values.others,
-        values.whole,
-        frozenset(name for _, (name, operator, _) in tests if operator == "missing"),
+        dict(zip(cells, itertools.count())),
+        values,
     )

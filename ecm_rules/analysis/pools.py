@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from ecm_rules.analysis.numbers import after, before, between, fractions
 from ecm_rules.analysis.sources import ABSENT, NOTHING, SHARE, Path, Sources, Test, literals
@@ -20,22 +18,21 @@ _BOUNDS = ("min", "max", "above", "below", "missing")
 Spec = dict[str, Any]
 
 
-@attrs.frozen
-class Values:
+class Values(NamedTuple):
     """`pools`: the values of each leaf. `intervals`: a number that stands for all between two others, and these two.
     `others`: strings that stand for all that nothing names. `whole`: whether all numbers are integers.
     """
 
     pools: list[list[Any]]
-    intervals: dict[Any, tuple[float, float]] = attrs.field(factory=dict)
-    others: frozenset[str] = frozenset()
-    whole: bool = False
+    intervals: dict[Any, tuple[float, float]]
+    others: frozenset[str]
+    whole: bool
 
 
 def unseen(sources: tuple[Sources, ...], inputs: tuple[Path, ...]) -> Values:
     """One combination, where no test sees any."""
     shares = _shares(sources)
-    return Values([[NOTHING if leaf in shares else ABSENT] for leaf in inputs])
+    return Values([[NOTHING if leaf in shares else ABSENT] for leaf in inputs], {}, frozenset(), False)
 
 
 def worth_telling_apart(
@@ -88,13 +85,15 @@ def _numbers(
     # Where one leaf is compared with constants alone, its bounds are like what lies beside them.
     alone = len(leaves) == len(leaves[0]) == 1 and not signals
     bounds = [] if alone else [spec[key] for spec in numeric for key in _BOUNDS if key in spec]
-    cuts = sorted({c for c in (*constants, *bounds) if isinstance(c, int | float) and not isinstance(c, bool)})
+    cuts = sorted({c for c in (*constants, *bounds) if c.__class__ in (int, float)})
     low, high = _domain(numeric[0]) if alone else (-_BEYOND, _BEYOND)
-    whole = all(spec["type"] == "integer" for spec in numeric)
-    told = whole or any(declared["type"] == "integer" for declared in (*numeric, *signals))
+    kinds = {spec["type"] for spec in numeric}
+    whole = kinds == {"integer"}
+    told = "integer" in kinds.union([signal["type"] for signal in signals])
     intervals: dict[Any, tuple[float, float]] = {}
-    for start, end in itertools.pairwise([low, *(c for c in cuts if low < c < high), high]):
-        intervals.update((value, (start, end)) for value in _fill(start, end, len(leaves), whole, told))
+    for start, end in itertools.pairwise([low, *[c for c in cuts if low < c < high], high]):
+        for value in _fill(start, end, len(leaves), whole, told):
+            intervals[value] = start, end
     return sorted({*cuts, *intervals}), intervals, whole
 
 

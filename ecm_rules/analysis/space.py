@@ -44,17 +44,18 @@ class Space:
         ]
         spaces = []
         for role, found in zip(engine.ROLES, dimensions(sources, tests, engine.ROLES), strict=True):
+            full = tuple([dimension.full for dimension in found])
             places = {name: place for place, dimension in enumerate(found) for name in dimension.names}
-            rows = (
-                tuple([(index, _sides(found, places, conjunction, n)) for index, conjunction in listed])
+            rows = [
+                tuple([(index, _sides(found, full, places, conjunction, n)) for index, conjunction in listed])
                 for n, listed in enumerate(conjunctions)
-            )
-            spaces.append(cls(role, sources, found, tuple([d.full for d in found]), tuple(rows), places))
+            ]
+            spaces.append(cls(role, sources, found, full, tuple(rows), places))
         return tuple(spaces)
 
     def sides(self, tests: Iterable[Test], number: int = 0) -> Sides:
         """A conjunction of tests of program `number` as the sides of a box."""
-        return _sides(self.dimensions, self.places, tests, number)
+        return _sides(self.dimensions, self.full, self.places, tests, number)
 
     def witness(self, box: Box, number: int = 0, chosen: Mapping[int, Member] | None = None) -> Witness | None:
         """A snapshot inside the box with this role; None where it depends on an expression that is not looked into."""
@@ -111,13 +112,14 @@ class Space:
         return tuple(point)
 
 
-def _sides(dimensions: tuple[Dimension, ...], places: Mapping[str, int], tests: Iterable[Test], number: int) -> Sides:
+def _sides(
+    dimensions: tuple[Dimension, ...], full: Box, places: Mapping[str, int], tests: Iterable[Test], number: int
+) -> Sides:
     found: dict[int, int] = {}
     for test in tests:
         place = places[test[0]]
-        mask = dimensions[place].masks[number, test]
-        found[place] = found.get(place, mask) & mask
-    return tuple((place, mask) for place, mask in sorted(found.items()) if mask != dimensions[place].full)
+        found[place] = found.get(place, full[place]) & dimensions[place].masks[number, test]
+    return tuple([(place, mask) for place, mask in sorted(found.items()) if mask != full[place]])
 
 
 def of_role(spaces: Iterable[Space], role: str) -> Space:

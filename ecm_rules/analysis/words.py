@@ -133,12 +133,12 @@ def _key(dimension: Dimension, member: Member, number: int, name: str) -> Any:
     if name in dimension.missing_asked:
         return _MISSING
     # A number that stands in for one that is not given lies, as another would, between two others.
-    between = (key for key, (low, high) in dimension.intervals.items() if low < value < high)
+    between = (key for key, (low, high) in dimension.known.intervals.items() if low < value < high)
     return next(between, value) if value.__class__ in (int, float) and not _is_cut(dimension, value) else value
 
 
 def _is_cut(dimension: Dimension, value: Any) -> bool:
-    return any(value in ends for ends in dimension.intervals.values())
+    return any(value in ends for ends in dimension.known.intervals.values())
 
 
 def _together(columns: tuple[_Column, ...], cells: list[int], mask: int, dimension: Dimension) -> str:
@@ -175,7 +175,7 @@ def _values(name: str, column: list[Any], taken: set[Any], dimension: Dimension)
         return ""
     words = ["any number"] if words == [""] else words
     rest = [v for v in chosen if isinstance(v, bool) or not isinstance(v, int | float)]
-    strangers = {v for v in known if isinstance(v, str) and v in dimension.others}
+    strangers = {v for v in known if isinstance(v, str) and v in dimension.known.others}
     if strangers & {v for v in chosen if isinstance(v, str)}:  # what nothing names is told by what it is not
         but = [_value(v) for v in others if isinstance(v, str)]
         if not strangers <= set(map(str, chosen)):
@@ -209,13 +209,13 @@ def _split(known: list[Any], left: int, right: int, dimension: Dimension) -> boo
     """Whether two neighbours stand for the same gap."""
     if left < 0 or right >= len(known):
         return False
-    intervals = dimension.intervals
+    intervals = dimension.known.intervals
     return known[left] in intervals and intervals[known[left]] == intervals.get(known[right])
 
 
 def _interval(values: list[Any], from_start: bool, to_end: bool, dimension: Dimension) -> str:
-    intervals, first, last = dimension.intervals, values[0], values[-1]
-    if dimension.whole:  # between two integers stand integers, of which a single one can be named
+    intervals, first, last = dimension.known.intervals, values[0], values[-1]
+    if dimension.known.whole:  # between two integers stand integers, of which a single one can be named
         least = math.floor(intervals.get(first, (first - 1,))[0]) + 1
         most = math.ceil(intervals.get(last, (0, last + 1))[1]) - 1
         alone = least == most

@@ -17,11 +17,12 @@ An EXPRESSION reads the typed fields, with JMESPath's semantics: `["field", name
 `[comparison, a, b]`, `["and" | "or", a, b]`, `["not", a]`, or `["search", text, [field, …]]` for what
 only the library can do, over the fields that it reads.
 
-This module belongs to the runtime ring: it runs on every prompt, so it imports nothing but json (and, where a
+This module belongs to the runtime ring: it runs on every prompt, so it imports nothing heavy but json (and, where a
 table asks for it, jmespath). docs/tables.md has the semantics.
 """
 
 import json
+from operator import eq, ge, gt, le, lt, ne
 
 from ecm_rules.tables.domains import LARGEST, accept, expected
 from ecm_rules.tables.domains import ROLES as ROLES
@@ -39,10 +40,12 @@ FORMAT = 1
 CONTINUE = "continue"
 
 _COMPARE: "dict[str, Callable[[Any, Any], bool]]" = {
-    "lt": lambda a, b: a < b,
-    "lte": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "gte": lambda a, b: a >= b,
+    "eq": eq,
+    "ne": ne,
+    "lt": lt,
+    "lte": le,
+    "gt": gt,
+    "gte": ge,
     "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }
@@ -175,13 +178,7 @@ def holds(operator: str, value: "Any", missing: bool, constant: "Any") -> bool:
     """Whether one test holds. A missing signal without a `missing` value satisfies only `missing`."""
     if operator == "missing":
         return missing is constant
-    if value is None:
-        return False
-    if operator == "eq":
-        return bool(value == constant)
-    if operator == "ne":
-        return bool(value != constant)
-    return _COMPARE[operator](value, constant)
+    return value is not None and _COMPARE[operator](value, constant)
 
 
 def evaluate(expression: "Sequence[Any]", typed: "dict[str, Any]") -> "Any":

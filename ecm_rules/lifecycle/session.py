@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ecm_rules.lifecycle.shapes import Message, Messages, Shape, Slot, Unit
-    from ecm_rules.lifecycle.trust import Trust
+    from ecm_rules.lifecycle.trust import Policy
 
     Event = dict[str, Any]
     Problem = dict[str, Any]
@@ -85,7 +85,7 @@ class Session:
 
     def __init__(
         self,
-        trust: "Trust",
+        trust: "Policy",
         *,
         shape: "Shape" = NEUTRAL,
         inject: str = injection.LAST,
@@ -229,7 +229,8 @@ class Session:
                 if text is None or not grammar.declares(text):
                     continue
                 try:
-                    name = (unit.role, unit.ids, unit.content if unit.content.__class__ is str else _canonical(unit))
+                    plain = unit.content.__class__ is str
+                    name = (unit.role, unit.ids, plain, unit.content if plain else _canonical(unit))
                     read = known.get(name) or self._known.get(name) or _read(unit, text)
                 except (TypeError, ValueError, RecursionError) as error:
                     told = f"its content cannot be read: {error.__class__.__name__}"

@@ -7,7 +7,15 @@ from ecm_rules.engine import program as engine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from ecm_rules.engine.program import Program
+
+    class Policy(Protocol):
+        """What decides whether a source may declare: a resolved table, or an adapter's own stricter answer."""
+
+        def allows(self, declaration: str, source: "Source") -> bool: ...
+
 
 BLOCK = "block"
 DISCARD = "discard"

@@ -211,7 +211,6 @@ class Session:
         self._diagnostics = [dict(told) for told in snapshot["diagnostics"]]
         self._consumed = set(snapshot["consumed"])
         self._processed = set(snapshot["processed"])
-        self._known = {}
 
     def _marked(self, messages: "Messages", view: View) -> "list[tuple[int, Unit, _Marked, str]]":
         """What of the history declares something: its message's index, itself, what was read of it, its identity."""

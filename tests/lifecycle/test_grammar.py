@@ -95,6 +95,13 @@ def test_a_text_without_an_open_block_means_the_same_before_another(first: str, 
         assert [(b.id, b.content, b.start_line) for b in both.blocks] == moved
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_block_is_taken_out_with_its_line_ends(end: str) -> None:
+    lines = ["p", "<!--BLOCK_ID:a-->", "x", "<!--/BLOCK_ID:a-->", "q", ""]
+    found = parse(end.join(lines), "")
+    assert (found.blocks[0].content, found.ordinary_markdown) == (f"x{end}", f"p{end}q{end}")
+
+
 def test_lines_are_numbered_in_whatever_order_they_are_asked_for() -> None:
     text = "x\r\n" * 3 + "<!--BLOCK_ID:a-->\r\ry\n<!--/BLOCK_ID:a-->\n<!--BLOCK_ID:b-->\n<!--/BLOCK_ID:b-->"
     first, second = parse(text, "").blocks

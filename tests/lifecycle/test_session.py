@@ -134,6 +134,25 @@ def test_a_tombstone_stays_the_same_from_request_to_request() -> None:
         assert json.dumps(lifetimes.view(history).messages[1]) == json.dumps(first)
 
 
+def test_the_same_output_of_another_call_is_another_message() -> None:
+    lifetimes = session()
+    for call in ("c1", "c2", "c1"):
+        lifetimes.view([tool(EPHEMERAL, call), assistant()])
+    assert [event["action"] for event in lifetimes.audit] == ["ephemeral_consumed"] * 2
+
+
+def test_loading_a_source_again_tells_nothing_twice() -> None:
+    lifetimes = session()
+    for _ in range(3):
+        lifetimes.load_source(BLOCKS + "<!-- ephemeral -->\n", "s.md")
+        lifetimes.load_source(BLOCKS, "other.md")
+    assert [(told["code"], told["source"], told["line"]) for told in lifetimes.diagnostics] == [
+        ("invalid-lifecycle-tag", "s.md", 7),
+        ("block-id-conflict", "other.md", 1),
+        ("block-id-conflict", "other.md", 4),
+    ]
+
+
 def test_text_that_reads_like_a_list_is_no_list() -> None:
     listed = [{"text": "<!--ephemeral-->", "type": "text"}]
     view = session().view([user(listed), user(json.dumps(listed, separators=(",", ":"))), assistant()])

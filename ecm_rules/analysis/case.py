@@ -12,7 +12,7 @@ from ecm_rules.analysis.space import Space
 from ecm_rules.engine import program as engine
 from ecm_rules.engine.policy import Policy
 from ecm_rules.tables.findings import listed
-from ecm_rules.tables.models import Table, Test
+from ecm_rules.tables.models import Table
 
 # How often the proofs about a table may hold a row against a box; the shipped policy takes some hundreds.
 LOOKS = 30_000_000
@@ -74,10 +74,6 @@ class Case:
             both = boxes.within(boxes.within(space.full, rows[index][1]), rows[earlier][1])
             self.meeting[key] = boxes.uncovered(both, rows[:earlier], self.budget)
         return self.meeting[key]
-
-    def key(self, test: Test) -> str:
-        """A test's key as it is written."""
-        return self.table.source.text_at(test.span)
 
     def told(self, space: Space, box: Box) -> str:
         """The box in words, and what was taken for free."""

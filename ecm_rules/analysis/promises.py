@@ -49,7 +49,7 @@ def successors_of_subagents(case: Case) -> Iterator[Finding]:
             message = f"found `{outcomes[index]}` for a subagent in `{row.id}`, which starts a successor"
             message += case.caveat(space, box)
             help = f"map `{row.operation}` in `subagents.operation_remap`"
-            yield case.table.source.finding("ECM703", row.operation_span, message, help, witness=space.witness(box))
+            yield row.source.finding("ECM703", row.operation_span, message, help, witness=space.witness(box))
 
 
 def unreached_operations(case: Case) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def repeated_limits(case: Case) -> Iterator[Finding]:
     """
     declared = case.table.vocabulary.declared()
     related = any(d.limit for d in declared.values())
-    asked = [(row.id, case.table.source, test) for row in case.table.rows for test in row.tests]
+    asked = [(row.id, row.source, test) for row in case.table.rows for test in row.tests]
     asked += [(i.id, i.source, test) for i in case.table.invariants for test in i.assume if test.signal in declared]
     for name, source, test in asked:
         if test.ref or test.operator not in ("eq", "ne", "lt", "lte", "gt", "gte"):

@@ -23,11 +23,11 @@ def redundant_tests(case: Case) -> Iterator[Finding]:
             same = [other for other in row.tests if other.signal == test.signal]
             if _implied(case, same, test):
                 why = "another test of the row says as much" if len(same) > 1 else f"every `{test.signal}` meets it"
-                yield _found(case, row, test, why, WARNING)
+                yield _found(row, test, why, WARNING)
             elif _implied(case, list(row.tests), test):
-                yield _found(case, row, test, "the row's other tests say as much", NOTE)
+                yield _found(row, test, "the row's other tests say as much", NOTE)
             elif alive and _left_by_the_rows_before(case, index, test):
-                yield _found(case, row, test, "the rows before leave nothing else to this one", NOTE)
+                yield _found(row, test, "the rows before leave nothing else to this one", NOTE)
 
 
 def redundant_rows(case: Case) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def redundant_rows(case: Case) -> Iterator[Finding]:
         firing = [space for space in case.spaces if case.fires(space, index)]
         if firing and not any(_matters(case, n, index) for n, space in enumerate(case.spaces) if space in firing):
             message = f"found the row `{row.id}`, without which the table decides the same"
-            yield case.table.source.finding("ECM604", row.span, message, severity=NOTE)
+            yield row.source.finding("ECM604", row.span, message, severity=NOTE)
 
 
 def order_sensitive_rows(case: Case) -> Iterator[Finding]:
@@ -56,21 +56,21 @@ def order_sensitive_rows(case: Case) -> Iterator[Finding]:
             message = f"found the row `{row.id}` behind {names}: both hold together, and the order decides"
             message += case.caveat(where, box)
             witness = where.witness(box)
-            yield case.table.source.finding("ECM606", row.span, message, severity=NOTE, witness=witness)
+            yield row.source.finding("ECM606", row.span, message, severity=NOTE, witness=witness)
 
 
-def _found(case: Case, row: TableRow, test: Test, why: str, severity: str) -> Finding:
-    message = f"found `{case.key(test)}` in `{row.id}`, which changes nothing: {why}"
+def _found(row: TableRow, test: Test, why: str, severity: str) -> Finding:
+    message = f"found `{row.source.text_at(test.span)}` in `{row.id}`, which changes nothing: {why}"
     if severity == NOTE:
-        return case.table.source.finding("ECM605", test.span, message, severity=NOTE)
-    fix = _removal(case, test)
-    return case.table.source.finding("ECM605", test.span, message, "remove the test", WARNING, fix=fix)
+        return row.source.finding("ECM605", test.span, message, severity=NOTE)
+    fix = _removal(row, test)
+    return row.source.finding("ECM605", test.span, message, "remove the test", WARNING, fix=fix)
 
 
-def _removal(case: Case, test: Test) -> Fix | None:
+def _removal(row: TableRow, test: Test) -> Fix | None:
     """The fix that takes a test out of a `{…}` on one line; None where it stands otherwise, or alone."""
     line, start, end = test.span.line, test.span.column - 1, test.value_span.end_column - 1
-    text = case.table.source.lines[line - 1]
+    text = row.source.lines[line - 1]
     before, behind = text[:start].rstrip(), text[end:].lstrip()
     if test.value_span.line != line or before[-1:] not in ("{", ",") or behind[:1] not in ("}", ","):
         return None

@@ -53,7 +53,7 @@ def _found(
     mild, bad = (space.witness(box, chosen={place: member}) for member in members)
     help = "order the rows so that the severer operation wins"
     help = f"the milder meter is {mild}; {help}" if mild else help
-    return case.table.source.finding("ECM608", other.span, message, help, witness=bad)
+    return other.source.finding("ECM608", other.span, message, help, witness=bad)
 
 
 def _steps(dimension: Dimension, declared: Declared, ranked: bool) -> Iterator[tuple[_Point, _Point]]:

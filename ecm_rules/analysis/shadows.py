@@ -46,9 +46,7 @@ def dead_rows(case: Case) -> Iterator[Finding]:
             continue
         names = ", ".join(f"`{case.table.rows[n].id}`" for n in _covering(case, index))
         message = f"found the row `{row.id}`, which is unreachable: covered by {names}"
-        yield case.table.source.finding(
-            "ECM603", row.span, message, "remove it, move it up, or narrow the rows before it"
-        )
+        yield row.source.finding("ECM603", row.span, message, "remove it, move it up, or narrow the rows before it")
 
 
 def _covering(case: Case, index: int) -> list[int]:
@@ -77,14 +75,10 @@ def _impossible(case: Case, row: Row) -> Finding:
         fewer = [other for other in needed if other is not test]
         if _contradict(case, fewer):
             needed = fewer
-    *others, last = needed
-    why = (
-        f"`{case.key(last)}` and {listed([case.key(t) for t in others])} never hold together"
-        if others
-        else f"nothing meets `{case.key(last)}`"
-    )
+    *keys, key = (row.source.text_at(test.span) for test in needed)
+    why = f"`{key}` and {listed(keys)} never hold together" if keys else f"nothing meets `{key}`"
     message = f"found the row `{row.id}`, which is impossible: {why}"
-    return case.table.source.finding("ECM602", last.span, message, "remove the row, or one of these tests")
+    return row.source.finding("ECM602", needed[-1].span, message, "remove the row, or one of these tests")
 
 
 def _contradict(case: Case, tests: Sequence[Test]) -> bool:

@@ -60,6 +60,7 @@ class Row:
     span: Span
     """The place of its id."""
     operation_span: Span
+    source: Source
     why: str = ""
 
 

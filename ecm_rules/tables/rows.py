@@ -49,7 +49,8 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
                 context.report("ECM308", when.span, message, "move it to the end")
             tests = read_tests(context, when)
         spans = [node.span if node is not None else item.span for node in (item.get("id"), item.get("operation"))]
-        rows.append(Row(name, tests, item.text("operation"), spans[0], spans[1], item.text("why")))
+        row = Row(name, tests, item.text("operation"), spans[0], spans[1], context.source, item.text("why"))
+        rows.append(row)
     return tuple(rows)
 
 

@@ -43,7 +43,8 @@ def check_file(path: str, project: str | None = None, looks: int = LOOKS) -> lis
     """
     for name in FILES:
         if (folder := os.path.abspath(path).removesuffix(os.sep + name)) != os.path.abspath(path):
-            return check_table(None, folder, looks)
+            tables = [None, *load.extensible_tables()]
+            return [finding for table in tables for finding in check_table(table, folder, looks)]
     document = reader.load(path)
     kind = documents.kind_of(document)
     if kind is None:
@@ -60,17 +61,22 @@ def check_file(path: str, project: str | None = None, looks: int = LOOKS) -> lis
 def check_table(path: str | None, project: str | None, looks: int = LOOKS) -> list[Finding]:
     """The findings about a decision table (None: the shipped policy), whether it loads or not.
 
-    What a row or a test is for no longer, only because a project lowers a threshold, is no mistake of either: a note.
+    What a row or a test is for no longer, only because of what a project lowers or appends, is no mistake of either: a
+    note. A row that it appends is its own.
     """
     try:
         policy = _load(path, project)
         findings = check(policy, looks)
-        if not policy.table.layered:
+        if not policy.table.enabled:
             return findings
         before = {(f.code, f.line, f.column, f.severity) for f in check(_load(path, None), looks)}
     except EcmError as error:
         return list(error.findings)
-    return [f if (f.code, f.line, f.column, f.severity) in before else _of_the_layer(f) for f in findings]
+    own = policy.table.source.file
+    return [
+        _of_the_layer(f) if f.file == own and (f.code, f.line, f.column, f.severity) not in before else f
+        for f in findings
+    ]
 
 
 def _load(path: str | None, project: str | None) -> Policy:

@@ -12,11 +12,11 @@ from typing import Any
 import attrs
 
 from ecm_rules.tables import invariants, load, places, reader, rows, schemas
-from ecm_rules.tables.models import Declared
+from ecm_rules.tables.models import Declared, Vocabulary
 
 Schema = dict[str, Any]
 
-# Whose rows use the shipped vocabulary, not one of their own.
+# Whose rows use the context policy's vocabulary, not one of their own.
 _SPEAKING = ("context-policy", "project-ecm")
 # The marks, by `meta`, of the places where they are used.
 _WORDS = ("when", "assume", "assert", "operation")
@@ -38,7 +38,8 @@ _REF = {"$ref": "#/definitions/ref"}
 def derive(name: str) -> Schema:
     """The JSON Schema of the files whose shape is rules/schemas/`name`.yaml."""
     speaks = name in _SPEAKING
-    body = _Shapes(_words() if speaks else {mark: {} for mark in _WORDS}).closed(schemas.schema(name))
+    words = _words(load.shipped_vocabulary()) if speaks else {mark: {} for mark in _WORDS}
+    body = _Shapes(words).closed(schemas.schema(name))
     body = {"properties": {_WITHIN[name]: body}} if name in _WITHIN else body
     definitions = {"definitions": {"ref": _ref()}} if speaks else {}
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": name, "description": _about(name)}
@@ -64,6 +65,10 @@ class _Shapes:
 
     def value(self, rule: Mapping[str, Any]) -> Schema:
         """What fits a set of Cerberus' rules. Raises ValueError where one has no counterpart here."""
+        if rule.get("type") == "list" and rule.get("meta") in load.shipped_tables():  # its rows, with its words
+            table = load.load_table(rule["meta"], None)
+            rest = {key: constraint for key, constraint in rule.items() if key != "meta"}
+            return _Shapes(_words(table.vocabulary)).value(rest)
         if not rule.get("empty", True):
             rule = {"minlength": 1, **rule}
         types = rule.get("type", list(_TYPES))
@@ -113,8 +118,7 @@ def _pattern(regex: str) -> str:
     return f"^(?:{body})" if "|" in body else f"^{body}"
 
 
-def _words() -> dict[str, Schema]:
-    vocabulary = load.shipped_vocabulary()
+def _words(vocabulary: Vocabulary) -> dict[str, Schema]:
     declared, operations = vocabulary.declared(), {o.name: o.why for o in vocabulary.operations}
     rule = Declared("rule", {"name": "rule", "type": "string"})  # of which table, an editor does not know
     return {

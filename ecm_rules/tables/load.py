@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.tables import embedded, invariants, operations, places, reader, rows, schemas, vocabulary
+from ecm_rules.tables import appended, embedded, invariants, operations, places, reader, rows, schemas, vocabulary
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
 from ecm_rules.tables.models import Invariant, Pin, Row, Table, Vocabulary
@@ -57,18 +57,22 @@ def load_table(name: str, folder: str | None, home: str | None = None) -> Table:
     if not own:
         return load_policy(path, folder, home)
     shape = schemas.validate("decision-table", document)
-    return _table(path, document, shape, _own_setting(document.source, shape))
+    return _table(path, document, shape, _own_setting(document.source, shape, folder))
 
 
 def shipped_tables() -> dict[str, str]:
     """The path of every shipped decision table by its stem."""
-    found = {}
-    for folder in FOLDERS:
-        for stem in places.stems(folder):
-            path = places.shipped(f"{folder}/{stem}.yaml")
-            if re.search(r"^rules:", _text(path), re.MULTILINE):
-                found[stem] = path
-    return found
+    return _shipped_with("rules")
+
+
+def extensible_tables() -> dict[str, str]:
+    """Those of them to which a project may append rows."""
+    return _shipped_with("project")
+
+
+def _shipped_with(key: str) -> dict[str, str]:
+    paths = {stem: places.shipped(f"{folder}/{stem}.yaml") for folder in FOLDERS for stem in places.stems(folder)}
+    return {stem: path for stem, path in paths.items() if re.search(rf"^{key}:", _text(path), re.MULTILINE)}
 
 
 def _text(path: str) -> str:
@@ -82,26 +86,31 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
     read: tuple[Row, ...] = ()
     promised: tuple[Invariant, ...] = ()
     remap: dict[str, dict[str, str]] = {}
+    extension, project = None, setting.project
     # Where the words themselves are at fault, the rows are not blamed for using them.
     if root is not None and words is not None:
         context = rows.Context(source, words.declared(), [o.name for o in words.operations], plain, findings)
         if listed := root.get("rules"):
             read = rows.read_rows(context, listed)
-        promised = invariants.read_invariants(context, root, read)
-        if setting.project.extra is not None and setting.project.extra_source is not None:
-            theirs = attrs.evolve(context, source=setting.project.extra_source)
-            promised += invariants.read_invariants(theirs, setting.project.extra, read)
+        extension = appended.read_extension(context, root)
+        if project.extra is not None and project.extra_source is not None:
+            theirs = attrs.evolve(context, source=project.extra_source)
+            if extension is not None:
+                read = appended.append(theirs, extension, project.extra, read)
+            else:
+                promised = invariants.read_invariants(theirs, project.extra, read)
+        promised = invariants.read_invariants(context, root, read) + promised
         remap = _remap(source, root, words, findings)
     findings = in_order(findings, first=path)
     if root is None or words is None or plain is None or any(f.severity == ERROR for f in findings):
         raise EcmError(f for f in findings if f.severity == ERROR)
-    project = setting.project
     return Table(
         version=str(plain.get("ecm_version", plain.get("schema_version"))),
         source=source,
         span=root.keys["rules"],
         vocabulary=words,
         rows=read,
+        extension=extension,
         invariants=promised,
         remap=remap,
         zones=plain.get("zones", {}),
@@ -110,7 +119,6 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         pins=setting.pins,
         audit=plain.get("audit", {}),
         budget_tokens=project.budget_tokens,
-        layered=project.enabled and setting.unlowered is not None,
         enabled=project.enabled,
         notes=tuple(findings),
     )
@@ -153,17 +161,19 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
     return _Setting(words, plain, project, pins, findings, unlowered)
 
 
-def _own_setting(source: Source, shape: schemas.Shape) -> _Setting:
-    """The vocabulary that a table brings. A project has no layer for it."""
-    findings: list[Finding] = []
+def _own_setting(source: Source, shape: schemas.Shape, folder: str | None) -> _Setting:
+    """The vocabulary that a table brings. A project has no layer for it but the rows that it may append."""
+    takes = shape.root is not None and shape.root.get("project") is not None and "project" not in shape.broken
+    project, findings = projects.read(folder if takes else None)
+    wrong: list[Finding] = []
     words = None
     if shape.root is not None and not shape.broken & {"fields", "signals", "steps", "operations"}:
         limits = [name for name, _, _ in shape.root.entries("limits")]
-        fields, signals = vocabulary.read_declared(source, shape.root, limits, findings)
-        steps, listed = operations.read_operations(source, shape.root, findings)
-        words = None if findings else Vocabulary(_snapshot(shape.root), fields, signals, steps, listed, source)
+        fields, signals = vocabulary.read_declared(source, shape.root, limits, wrong)
+        steps, listed = operations.read_operations(source, shape.root, wrong)
+        words = None if wrong else Vocabulary(_snapshot(shape.root), fields, signals, steps, listed, source)
     plain = shape.root.plain() if shape.root is not None and "limits" not in shape.broken else None
-    return _Setting(words, plain, Project(), (), findings)
+    return _Setting(words, plain, project, (), findings + wrong)
 
 
 def locate(name: str) -> str:

@@ -131,6 +131,20 @@ class Pin:
 
 
 @attrs.frozen
+class Extension:
+    """What a project may append to a table: rows under a key of its own file, in front of the table's last one."""
+
+    appends: str
+    """The key."""
+    promotes: str
+    """The operation that widens what the table grants."""
+    names: str
+    """The field of which a row that promotes tests one value."""
+    classes: tuple[str, ...]
+    """How values begin that name many at once."""
+
+
+@attrs.frozen
 class Table:
     """A decision table with its project's layer applied: all that `engine.compile` needs, and where it stands."""
 
@@ -140,6 +154,7 @@ class Table:
     """The place of the key `rules`."""
     vocabulary: Vocabulary
     rows: tuple[Row, ...]
+    extension: Extension | None
     invariants: tuple[Invariant, ...]
     remap: Mapping[str, Mapping[str, str]]
     zones: Mapping[str, float]
@@ -149,8 +164,11 @@ class Table:
     pins: tuple[Pin, ...]
     audit: Mapping[str, str]
     budget_tokens: int | None
-    layered: bool
-    """Whether a project's layer is applied."""
     enabled: bool
-    """Whether the project opted in to effects with a `context:` block."""
+    """Whether the project opted in with a `context:` block: its layer is applied, and effects are carried out."""
     notes: tuple[Finding, ...]
+
+    @property
+    def appended(self) -> tuple[Row, ...]:
+        """The rows that stand in another file than the table's."""
+        return tuple(row for row in self.rows if row.source != self.source)

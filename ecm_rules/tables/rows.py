@@ -34,8 +34,11 @@ class Context:
         self.findings.append(self.source.finding(code, place, message, help))
 
 
-def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
-    """The rows of a document, as far as its schema accepted them. What is wrong goes into the context's findings."""
+def read_rows(context: Context, node: Node, last: bool = True) -> tuple[Row, ...]:
+    """The rows of a document, as far as its schema accepted them. What is wrong goes into the context's findings.
+
+    last: no other rows stand behind these.
+    """
     rows: list[Row] = []
     places: dict[str, Span] = {}
     for index, item in enumerate(node.value):
@@ -44,9 +47,10 @@ def read_rows(context: Context, node: Node) -> tuple[Row, ...]:
         _lead(context, item.get("operation"))
         tests: tuple[Test, ...] = ()
         if when is not None:
-            if not when.keys and when.whole and index < len(node.value) - 1:
+            if not when.keys and when.whole and (index < len(node.value) - 1 or not last):
                 message = f"found the catch-all `{name}` before other rows, which it hides"
-                context.report("ECM308", when.span, message, "move it to the end")
+                help = "move it to the end" if last else "test something: the table's own last row stands behind it"
+                context.report("ECM308", when.span, message, help)
             tests = read_tests(context, when)
         spans = [node.span if node is not None else item.span for node in (item.get("id"), item.get("operation"))]
         row = Row(name, tests, item.text("operation"), spans[0], spans[1], context.source, item.text("why"))

@@ -10,10 +10,13 @@ from ecm_rules.tables.rows import Context
 
 
 def read_extension(context: Context, root: Node) -> Extension | None:
-    """What a table's section `project` says, None where it has none. What is wrong goes into the context's findings."""
+    """What a table's section `project` says; None where it has none, or a wrong one, which goes into the context's
+    findings: a row is not blamed for it.
+    """
     section = root.get("project")
     if section is None or not {"appends", "promotes", "names"} <= section.value.keys():
         return None  # its schema has said so
+    known = len(context.findings)
     promotes, names = section.value["promotes"], section.value["names"]
     if promotes.value not in context.operations:
         message = f"found the unknown operation {shown(promotes.value)}"
@@ -26,6 +29,8 @@ def read_extension(context: Context, root: Node) -> Extension | None:
         # Else a row could name what several sources have in common, or what is there where none is named.
         message = f"found `{named.name}`, expected a field of strings that has a plain path and no `missing`"
         context.report("ECM204", names.span, message)
+    if len(context.findings) > known:
+        return None
     classes = section.get("classes")
     return Extension(
         section.text("appends"), promotes.value, names.value, tuple(classes.plain()) if classes is not None else ()

@@ -97,7 +97,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
             theirs = attrs.evolve(context, source=project.extra_source)
             if extension is not None:
                 read = appended.append(theirs, extension, project.extra, read)
-            else:
+            elif root.get("project") is None:  # what a project promises is about the policy
                 promised = invariants.read_invariants(theirs, project.extra, read)
         promised = invariants.read_invariants(context, root, read) + promised
         remap = _remap(source, root, words, findings)

@@ -47,3 +47,4 @@ def test_a_solver_for_each_question_says_the_same(policy: Policy) -> None:
 def test_the_shipped_tables_are_as_a_solver_says(policy: Policy) -> None:
     assert agree(policy) == (False, False)
     assert agree(load_table("lateral-signals", project=None)) == (False, False)
+    assert agree(load_table("trust-sources", project=None)) == (False, False)

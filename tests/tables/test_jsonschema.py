@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ecm_rules import EcmError, load_policy
+from ecm_rules import EcmError, load_policy, load_table
 from ecm_rules.cli.schema import NAMES
 from ecm_rules.tables import jsonschema as derived
 from ecm_rules.tables import load, reader, rows, schemas
@@ -47,13 +47,14 @@ def shaped(name: str, document: Any) -> bool:
 
 
 def loads(name: str, document: Any, folder: pathlib.Path) -> bool:
-    """Whether a policy loads, or the shipped one with a project's file beside it."""
+    """Whether a policy loads, or the shipped tables with a project's file beside them."""
     (folder / ".eidolons").mkdir(exist_ok=True)
     (folder / "eidolons.yaml").write_text("context: {}")
     policy = folder / "policy.yaml" if name == "context-policy" else None
     (policy or folder / ".eidolons/ecm.yaml").write_text(json.dumps(document))
     try:
         load_policy(policy, project=None if policy else folder)
+        load_table("trust-sources", project=None if policy else folder)
     except EcmError:
         return False
     return True
@@ -108,6 +109,10 @@ EXTRA = {
         },
         {"id": "i2", "assume": {}, "assert": {"rule_not_in": ["P1"], "raw_operation_missing": False}},
     ],
+    "trust_sources": [
+        {"id": "t1", "when": {"source_id": "a", "origin": ["user", "system"]}, "operation": "allow", "why": "w"},
+        {"id": "t2", "when": {"explicitly_loaded": False, "declaration_ne": "block"}, "operation": "deny"},
+    ],
 }
 DOCUMENTS = {
     **{path.stem: plain(path) for path in TABLES if path.stem in NAMES},
@@ -129,6 +134,8 @@ KEYS = [
     "zone",
     "zone_in",
     "zone_lt",
+    "source_id",
+    "origin_in",
     "compaction_count_lt",
     "ceiling_missing",
     "spent",
@@ -259,6 +266,13 @@ def test_a_mistake_is_refused_at_its_place(old: str, new: str, place: str) -> No
     assert "/".join(map(str, error.absolute_path)) == place
 
 
+def test_a_row_of_a_projects_file_has_the_words_of_the_table_that_it_goes_into() -> None:
+    row = derived.derive("project-ecm")["properties"]["trust_sources"]["items"]["properties"]
+    assert row["operation"]["enum"] == ["allow", "deny"]
+    assert {"source_id", "origin_in", "explicitly_loaded"} < row["when"]["properties"].keys()
+    assert "zone" not in row["when"]["properties"]
+
+
 def test_the_words_of_the_vocabulary_are_explained() -> None:
     row = derived.derive("context-policy")["properties"]["rules"]["items"]["properties"]
     assert row["when"]["properties"]["zone_in"]["description"] == SIGNALS["zone"].why
@@ -307,6 +321,7 @@ def test_a_rule_has_its_counterpart(rule: dict[str, Any], made: Any, monkeypatch
         {"type": "string", "forbidden": ["x"]},
         {"type": "dict", "allow_unknown": True},
         {"type": "list", "allowed": ["a"]},
+        {"type": "list", "meta": "a-table-nobody-has"},
         {"type": "string", "meta": "colour"},
         {"schema": {"type": "string"}},
         {"type": "dict", "schema": {}, "valuesrules": {"type": "string"}},

@@ -28,7 +28,7 @@ _PAGE = re.compile(
     r"## Why\n\n(?P<why>(?!#|```).*)\n",
     re.DOTALL,
 )
-_FILE = re.compile(r"# (\S+\.yaml)\n")
+_FILE = re.compile(r"^# (\S+\.yaml)\n", re.MULTILINE)
 
 
 @attrs.frozen
@@ -72,16 +72,17 @@ def complete(example: str) -> str:
 
 
 def findings_of(text: str) -> list[Finding]:
-    """All that is found in a completed document: a table, or the file of a project that its first line names."""
+    """All that is found in a completed document: a table, or the file that its first line names."""
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder)
-        named = _FILE.match(text)
-        path = project / (named[1] if named else "table.yaml")
-        if path.parent != project:
-            path.parent.mkdir()
-            (project / "eidolons.yaml").write_text("context: {}\n")
-        path.write_text(text)
-        return check_file(str(path), str(project))
+        parts = _FILE.split(text)[1:] if _FILE.match(text) else ["table.yaml", text]
+        for name, content in zip(parts[::2], parts[1::2], strict=True):
+            path = project / name
+            if path.parent != project:
+                path.parent.mkdir()
+                (project / "eidolons.yaml").write_text("context: {}\n")
+            path.write_text(content)
+        return check_file(str(project / parts[0]), str(project))
 
 
 def losses_of(text: str) -> list[Finding]:

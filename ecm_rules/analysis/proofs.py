@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ecm_rules.analysis import promises, redundancy, severity, shadows
+from ecm_rules.analysis import promises, promotions, redundancy, severity, shadows
 from ecm_rules.analysis.boxes import Budget, Inconclusive
 from ecm_rules.analysis.case import LOOKS, Case
 from ecm_rules.engine.policy import Policy
@@ -17,6 +17,7 @@ _PROOFS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     promises.broken_invariants,
     promises.successors_of_subagents,
     promises.unreached_operations,
+    promotions.widened,
     severity.milder_when_worse,
     redundancy.redundant_tests,
 )

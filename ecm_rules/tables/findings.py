@@ -62,6 +62,7 @@ CODES = {
     "ECM610": "an analysis that was not finished",
     "ECM611": "an invariant that does not hold",
     "ECM612": "an invariant whose assumption nothing can meet",
+    "ECM613": "a project's row that promotes more than the sources that rows name",
     "ECM701": "a step that loses content before `externalize` is done",
     "ECM702": "a step without what must follow it",
     "ECM703": "a subagent that reaches an operation that starts a successor",

@@ -17,19 +17,31 @@ PREFIX = "git:"
 
 def load_side(name: str, beside: str | None = None) -> Policy:
     """The table of one side of a comparison: a shipped table's name, a path, the folder of a project (the shipped
-    policy with its layer), `git:REV:path`, or `git:REV`, the file `beside` as it was in that revision. Raises EcmError.
+    policy with its layer; beside a table to which a project may append, that one), `git:REV:path`, or `git:REV`, the
+    file `beside` as it was in that revision. Raises EcmError.
     """
     if name.startswith(PREFIX):
         return _revision(name, beside)
     if os.path.isdir(name):
+        other = _file(beside)
+        if other is not None and _load(other).table.extension is not None:
+            return _load(other, name)
         return Policy.of(load.load_policy(None, name))
-    path = load.locate(name)
-    return Policy.of(load.load_table(path, None, load.home_of(path)))
+    return _load(load.locate(name))
+
+
+def _file(name: str | None) -> str | None:
+    """The path of a table that is a file here; None for a folder, a revision, or nothing."""
+    return None if name is None or name.startswith(PREFIX) or os.path.isdir(name) else load.locate(name)
+
+
+def _load(path: str, project: str | None = None) -> Policy:
+    return Policy.of(load.load_table(path, project, load.home_of(path)))
 
 
 def _revision(name: str, beside: str | None) -> Policy:
     revision, _, given = name.removeprefix(PREFIX).partition(":")
-    other = None if beside is None or beside.startswith(PREFIX) or os.path.isdir(beside) else load.locate(beside)
+    other = _file(beside)
     if not given and other is None:
         raise _refusal(name, "found no file to look for in the revision", "name it, as in git:REV:path")
     path = os.getcwd() if other is None else os.path.realpath(other)
@@ -53,7 +65,7 @@ def _revision(name: str, beside: str | None) -> Policy:
         if not os.path.isfile(target):
             raise _refusal(name, f"found no file `{wanted}` in the revision", "check the path and the revision")
         try:
-            return Policy.of(load.load_table(target, None, load.home_of(target)))
+            return _load(target)
         except EcmError as error:
             raise EcmError(_renamed(f, folder, f"{PREFIX}{revision}") for f in error.findings) from None
 

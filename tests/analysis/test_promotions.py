@@ -63,6 +63,7 @@ def test_a_row_that_widens_more_than_a_name_is_found_with_a_source_that_it_lets_
     assert (finding.line, finding.column, finding.severity) == (3, 10, ERROR)
     assert finding.file == str(project / ".eidolons/ecm.yaml")
     assert finding.witness is not None
+    assert finding.witness.role == "orchestrator"
     source = dict(finding.witness.snapshot)
     assert policy.rule_for(source) == "WIDE"
     assert load_table("trust-sources", project=None).decide(source).operation == "deny"
@@ -89,6 +90,14 @@ def test_a_denied_name_is_no_name_that_is_promoted(project: pathlib.Path) -> Non
     (finding,) = widened(lax(project, rows))
     assert finding.witness is not None
     assert (finding.witness.snapshot["source_id"], finding.witness.snapshot["declaration"]) == ("a", "discard")
+
+
+def test_a_row_that_is_never_reached_widens_nothing(project: pathlib.Path) -> None:
+    rows = "  - {id: NONE, when: {origin: user, source_id: a}, operation: deny}\n"
+    rows += "  - {id: ROW, when: {origin: user, source_id_in: [a]}, operation: allow}\n"
+    policy = lax(project, rows)
+    assert widened(policy) == []
+    assert [finding.code for finding in check(policy) if finding.severity == ERROR] == ["ECM603"]
 
 
 def test_what_a_remap_makes_of_a_row_counts(project: pathlib.Path) -> None:

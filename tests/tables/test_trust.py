@@ -19,6 +19,7 @@ ORIGINS = [
 ]  # fmt: skip
 NOTES = "  - {id: NOTES, when: {declaration: block, origin: repository_file, source_id: docs/NOTES.md}, operation: allow, why: mine}\n"
 RUNNER = "  - {id: RUNNER, when: {declaration: discard, message_class: phase, source_id: runner}, operation: allow}\n"
+ABOUT_THE_POLICY = "pins:\n  - {id: house_style, why: w}\ninvariants:\n  - {id: I, assume: {zone: green}, assert: {operation: continue}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +119,7 @@ def test_only_a_table_that_says_so_takes_rows(project: pathlib.Path) -> None:
 
 
 def test_the_policy_and_the_trust_table_take_each_their_own_of_one_file(project: pathlib.Path, policy: Policy) -> None:
-    own = "pins:\n  - {id: house_style, why: w}\ninvariants:\n  - {id: I, assume: {zone: green}, assert: {operation: continue}}\n"
-    trust = appended(project, NOTES + own)
+    trust = appended(project, NOTES + ABOUT_THE_POLICY)
     assert (trust.table.pins, trust.table.invariants) == ((), ())
     layered = load_policy(project=project)
     assert layered.digest == policy.digest
@@ -246,7 +246,7 @@ def test_a_section_says_what_can_be_held_to(old: str, new: str, code: str, proje
     path = project / "table.yaml"
     path.write_text(clean)
     with pytest.raises(EcmError) as caught:
-        appended(project, "  - {id: A, when: {source: a}, operation: allow}\n", path)
+        appended(project, "  - {id: A, when: {source: a}, operation: allow}\n" + ABOUT_THE_POLICY, path)
     assert [finding.code for finding in caught.value.findings] == [code]
     if places:
         assert told(caught.value.findings) == located(places, [code])

@@ -14,12 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ecm_rules.lifecycle.facade import load_trust
     from ecm_rules.lifecycle.grammar import Block, Document, parse
+    from ecm_rules.lifecycle.providers import SHAPES
     from ecm_rules.lifecycle.session import Session, View
     from ecm_rules.lifecycle.shapes import NEUTRAL, Shape
     from ecm_rules.lifecycle.trust import Source, Trust
 
 __all__ = [
     "NEUTRAL",
+    "SHAPES",
     "Block",
     "Document",
     "Session",
@@ -33,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "NEUTRAL": "shapes",
+    "SHAPES": "providers",
     "Block": "grammar",
     "Document": "grammar",
     "Session": "session",

@@ -228,7 +228,7 @@ class Session:
                 if text is None or not grammar.declares(text):
                     continue
                 try:
-                    plain = unit.content.__class__ is str
+                    plain = isinstance(unit.content, str)
                     name = (unit.role, unit.ids, plain, unit.content if plain else _canonical(unit))
                     read = known.get(name) or self._known.get(name) or _read(unit, text)
                 except (TypeError, ValueError, RecursionError) as error:
@@ -317,7 +317,7 @@ def _read(unit: "Unit", text: str) -> _Marked:
     from hashlib import sha256
 
     content = unit.content
-    is_text = content.__class__ is str
+    is_text = isinstance(content, str)
     told = json.dumps([unit.role, list(unit.ids), "text" if is_text else "list"])
     body = content if is_text else _canonical(unit)
     digest = sha256(f"{told}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,12 +13,31 @@ if TYPE_CHECKING:
     Message = Any
     Messages = Sequence[Message]
     Slot = int | None
+    # What it is, its id (None where the host gives none), its name (empty where the id alone tells).
+    Link = tuple[str, str | None, str]
 
 ASSISTANT = "assistant"
 SYSTEM = "system"
 TOOL = "tool"
 USER = "user"
 _SYSTEM_ROLES = (SYSTEM, "developer")
+
+# What in a message belongs to a pair: a call, its result; the same of a tool that the provider itself runs, both of
+# which stand in what the model says; and a reference to an item that the provider keeps, which may be either.
+CALL = "call"
+RESULT = "result"
+MISPLACED_RESULT = "misplaced result"
+SERVER_CALL = "server call"
+SERVER_RESULT = "server result"
+REFERENCE = "reference"
+CALLS = (CALL, SERVER_CALL)
+RESULTS = (RESULT, MISPLACED_RESULT, SERVER_RESULT)
+
+# Where a result must stand: anywhere behind its call, in the message behind it, or in one of the tool messages directly
+# behind it.
+LATER = "later"
+NEXT = "next"
+DIRECTLY = "directly"
 
 
 class Unit:
@@ -39,17 +58,24 @@ class Unit:
 class Shape:
     """Messages as `{"role", "content", "tool_call_id"?, "tool_calls"?, …}`: the neutral shape, and what others share.
 
-    A message that is no dict, or whose role is no string, is not recognised: it has no units and is never rewritten.
+    A message whose role is no string is not recognised: it has no units and is never rewritten. An object of an SDK is
+    asked for the attributes that a dict would have as keys, so that it counts as an answer and its calls as calls; it
+    has no units either.
     """
 
     __slots__ = ()
     name = "neutral"
     # Where the content of a message is mostly; what is a string without a comment there is looked at no further.
     key = "content"
+    # Where the results of a message's calls must stand, and whether no two calls of a history may have one id.
+    results_stand = LATER
+    unique_ids = False
+    # Whether a system message within a history must be its last or stand in front of an answer.
+    system_ends_turn = False
 
     def role(self, message: "Message") -> "str | None":
         """Who speaks: assistant, system, tool, user or what else the host says; None where it is not recognised."""
-        role = message.get("role") if isinstance(message, dict) else None
+        role = field(message, "role")
         if not isinstance(role, str):
             return None
         return SYSTEM if role in _SYSTEM_ROLES else role
@@ -57,7 +83,7 @@ class Shape:
     def units(self, message: "Message") -> "list[Unit]":
         """What of a message is consumed as one."""
         role = self.role(message)
-        if role is None:
+        if role is None or not isinstance(message, dict):
             return []
         return [Unit(None, role, (message.get("id"), message.get("tool_call_id")), message.get("content"))]
 
@@ -91,14 +117,7 @@ class Shape:
             return stone
         if role != ASSISTANT:
             return [self.text_part(stone, role)]
-        kept, put = [], False
-        for part in content:
-            if not self.is_text(part):
-                kept.append(part)
-            elif not put:
-                kept.append(self.text_part(stone, role))
-                put = True
-        return kept
+        return instead(content, self.is_text, self.text_part(stone, role))
 
     def latest_answer(self, messages: "Messages") -> int:
         """Where the latest response of the model begins; -1 where there is none. What stands before it is consumed."""
@@ -107,23 +126,53 @@ class Shape:
                 return index
         return -1
 
+    def links(self, message: "Message") -> "list[Link]":
+        """The tool calls and the results in a message, in their order."""
+        role = self.role(message)
+        if role == ASSISTANT:
+            ids = [field(call, "id") for call in listed(field(message, "tool_calls"))]
+            return [(CALL, id, "") for id in ids if isinstance(id, str)]
+        answered = field(message, "tool_call_id") if role == TOOL else None
+        return [(RESULT, answered, "")] if isinstance(answered, str) else []
+
     def calls(self, message: "Message") -> "list[str]":
-        """The ids of the tool calls that a message makes."""
-        listed = message.get("tool_calls") if self.role(message) == ASSISTANT else None
-        return [call["id"] for call in _dicts(listed) if isinstance(call.get("id"), str)]
+        """The ids of the tool calls that a message makes; the name of the tool where a call has none."""
+        return [name if id is None else id for kind, id, name in self.links(message) if kind in CALLS]
 
     def results(self, message: "Message") -> "list[str]":
-        """The ids of the tool calls whose results a message carries."""
-        answered = message.get("tool_call_id") if self.role(message) == TOOL else None
-        return [answered] if isinstance(answered, str) else []
+        """The same of the tool calls whose results a message carries."""
+        return [name if id is None else id for kind, id, name in self.links(message) if kind in RESULTS]
 
     def block_message(self, text: str, where: str) -> "Message | None":
         """A message that carries active blocks; None where messages of this shape have no place for `where`."""
         return {"role": SYSTEM if where == "system" else USER, "content": text}
 
 
-def _dicts(listed: "Any") -> "Iterable[dict[str, Any]]":
-    return (item for item in listed if isinstance(item, dict)) if isinstance(listed, list) else ()
+def field(thing: "Any", key: str) -> "Any":
+    """A field of a dict, or an attribute of an object; None where there is none."""
+    if isinstance(thing, dict):
+        return dict.get(thing, key)
+    try:
+        return getattr(thing, key, None)
+    except Exception:
+        return None
+
+
+def listed(value: "Any") -> "list[Any]":
+    """The list that a value is, or none."""
+    return value if isinstance(value, list) else []
+
+
+def instead(parts: "Iterable[Any]", goes: "Any", part: "Any") -> "list[Any]":
+    """The parts, with one where the first of those stood that go."""
+    kept, put = [], False
+    for old in parts:
+        if not goes(old):
+            kept.append(old)
+        elif not put:
+            kept.append(part)
+            put = True
+    return kept
 
 
 NEUTRAL = Shape()

@@ -223,17 +223,21 @@ class Session:
             content = message.get(key) if message.__class__ is dict else None
             if content.__class__ is str and _MARK not in content:
                 continue
-            for unit in shape.units(message):
-                text = shape.text(unit.content)
-                if text is None or not grammar.declares(text):
-                    continue
+            try:
+                units = shape.units(message)
+            except Exception as error:
+                view.problems.append(_unreadable(index, error))
+                continue
+            for unit in units:
                 try:
+                    text = shape.text(unit.content)
+                    if text is None or not grammar.declares(text):
+                        continue
                     plain = isinstance(unit.content, str)
                     name = (unit.role, unit.ids, plain, unit.content if plain else _canonical(unit))
                     read = known.get(name) or self._known.get(name) or _read(unit, text)
-                except (TypeError, ValueError, RecursionError) as error:
-                    told = f"its content cannot be read: {error.__class__.__name__}"
-                    view.problems.append({"code": "unreadable-content", "index": index, "message": told})
+                except Exception as error:
+                    view.problems.append(_unreadable(index, error))
                     continue
                 known[name] = read
                 if read.ephemeral or read.discards:
@@ -257,9 +261,7 @@ class Session:
             if read.ephemeral and index < latest:
                 stones.setdefault(index, {})[unit.slot] = tombstone(read.bytes)
                 taken.append((index, unit, read, key))
-        for index, slots in stones.items():
-            view.core[index] = self.shape.replaced(messages[index], slots)
-        broken = pairs.broken_by(self.shape, messages, view.core, list(stones))
+        broken = self._rewrite(messages, stones, view)
         if broken:
             view.core[:] = messages
             self._record("view_rejected", message_source("view"), "pairing", reason=broken)
@@ -271,6 +273,15 @@ class Session:
                 self._consumed.add(key)
                 source = message_source(unit.role)
                 self._record("ephemeral_consumed", source, "assistant_response_completed", original_bytes=read.bytes)
+
+    def _rewrite(self, messages: "Messages", stones: "dict[int, dict[Slot, str]]", view: View) -> str:
+        """Put the tombstones in; what that breaks."""
+        for index, slots in stones.items():
+            try:
+                view.core[index] = self.shape.replaced(messages[index], slots)
+            except Exception as error:
+                return f"message {index} cannot be rewritten: {error.__class__.__name__}"
+        return pairs.broken_by(self.shape, messages, view.core, stones)
 
     def _discard(self, block_ids: "list[str]", source: Source, trigger: str) -> None:
         allowed = bool(block_ids) and self.trust.allows(DISCARD, source)
@@ -307,6 +318,11 @@ class Session:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _unreadable(index: int, error: Exception) -> "Problem":
+    told = f"its content cannot be read: {error.__class__.__name__}"
+    return {"code": "unreadable-content", "index": index, "message": told}
 
 
 def _canonical(unit: "Unit") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 import tempfile
@@ -11,6 +12,7 @@ import pytest
 
 from ecm_rules import EcmError
 from ecm_rules.analysis.files import check_file
+from ecm_rules.lifecycle import SHAPES, check_pairs
 from ecm_rules.tables import layout
 from ecm_rules.tables.findings import CODES, ERROR, Finding
 from tests.commands import examples, run, unprinted
@@ -23,7 +25,7 @@ TOGETHER = "ECM600"
 
 _PAGE = re.compile(
     r"# (?P<code>ECM\d{3}): (?P<title>[^\n]+)\n\n(?P<summary>(?!#|```).*?)\n\n"
-    r"## Avoid\n\n```(?P<language>yaml|console)\n(?P<avoid>.*?)```\n\n"
+    r"## Avoid\n\n```(?P<language>yaml|json|console)\n(?P<avoid>.*?)```\n\n"
     r"## Prefer\n\n```(?P=language)\n(?P<prefer>.*?)```\n\n"
     r"## Why\n\n(?P<why>(?!#|```).*)\n",
     re.DOTALL,
@@ -71,8 +73,9 @@ def complete(example: str) -> str:
     return "".join(text for key, text in head.items() if key not in own) + example
 
 
-def findings_of(text: str) -> list[Finding]:
-    """All that is found in a completed document: a table, or the file that its first line names."""
+def findings_of(example: str) -> list[Finding]:
+    """All that is found in a document when it is completed: a table, or the file that its first line names."""
+    text = complete(example)
     with tempfile.TemporaryDirectory() as folder:
         project = pathlib.Path(folder)
         parts = _FILE.split(text)[1:] if _FILE.match(text) else ["table.yaml", text]
@@ -86,15 +89,22 @@ def findings_of(text: str) -> list[Finding]:
 
 
 def losses_of(text: str) -> list[Finding]:
-    """What keeps a completed document from being laid out."""
+    """What keeps a document from being laid out."""
     try:
-        layout.canonical(text.encode(), "table.yaml")
+        layout.canonical(complete(text).encode(), "table.yaml")
     except EcmError as error:
         return list(error.findings)
     return []
 
 
-# What checking does not find, and what finds it.
+def pairs_of(text: str) -> list[Finding]:
+    """All that is found in a history, which names its shape."""
+    told = json.loads(text)
+    return check_pairs(told["messages"], SHAPES[told["shape"]])
+
+
+# What finds what an example shows: by the example's language, and for what checking a file does not find, by the code.
+READ_BY = {"yaml": findings_of, "json": pairs_of}
 FOUND_BY = {"ECM109": losses_of}
 
 
@@ -125,14 +135,14 @@ def test_what_to_avoid_is_found_and_what_to_prefer_is_not(page: Page, tmp_path: 
     if page.language == "console":
         commands_say_so(page, tmp_path)
         return
-    finding = FOUND_BY.get(page.code, findings_of)
-    found = finding(complete(page.avoid))
+    finding = FOUND_BY.get(page.code, READ_BY[page.language])
+    found = finding(page.avoid)
     severities = {finding.severity for finding in found if finding.code == page.code}
     assert severities, f"{page.code} is not among {[finding.code for finding in found]}"
     assert severities <= set(listed()[page.code][1].split(" or "))
     if page.code < TOGETHER:
         assert {finding.code for finding in found if finding.code < TOGETHER} == {page.code}
-    right = finding(complete(page.prefer))
+    right = finding(page.prefer)
     assert [f for f in right if f.code == page.code or f.severity == ERROR] == []
 
 

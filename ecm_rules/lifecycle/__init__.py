@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ecm_rules.lifecycle.facade import load_trust
     from ecm_rules.lifecycle.grammar import Block, Document, parse
+    from ecm_rules.lifecycle.oracle import check_pairs
     from ecm_rules.lifecycle.providers import SHAPES
     from ecm_rules.lifecycle.session import Session, View
     from ecm_rules.lifecycle.shapes import NEUTRAL, Shape
@@ -29,6 +30,7 @@ __all__ = [
     "Source",
     "Trust",
     "View",
+    "check_pairs",
     "load_trust",
     "parse",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "Source": "trust",
     "Trust": "trust",
     "View": "session",
+    "check_pairs": "oracle",
     "load_trust": "facade",
     "parse": "grammar",
 }

@@ -66,6 +66,11 @@ CODES = {
     "ECM701": "a step that loses content before `externalize` is done",
     "ECM702": "a step without what must follow it",
     "ECM703": "a subagent that reaches an operation that starts a successor",
+    "ECM811": "a tool call without a result",
+    "ECM812": "a tool result without a call",
+    "ECM813": "a tool call or a result that stands twice",
+    "ECM814": "a tool result that does not stand where its call demands it",
+    "ECM815": "a history that has another shape than it is read in",
 }
 
 

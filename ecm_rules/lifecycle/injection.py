@@ -5,7 +5,7 @@ blocks that come and go cost nothing but themselves. `first` and `system` put th
 and each change of them costs the cache once.
 """
 
-from ecm_rules.lifecycle import grammar
+from ecm_rules.lifecycle import grammar, pairs
 from ecm_rules.lifecycle.shapes import ASSISTANT, SYSTEM
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ecm_rules.lifecycle.session import View
-    from ecm_rules.lifecycle.shapes import Shape
+    from ecm_rules.lifecycle.shapes import Messages, Shape
 
 LAST = "last"
 FIRST = "first"
@@ -38,12 +38,26 @@ def inject(view: "View", shape: "Shape", blocks: "Iterable[Mapping[str, str]]", 
     if message is None:
         view.system = text
         return
-    if where == LAST:
-        at = len(view.core)
-        # What an application begins for the model to go on with stays the last.
-        while at and shape.role(view.core[at - 1]) == ASSISTANT and not shape.calls(view.core[at - 1]):
-            at -= 1
-    else:
-        at = next((n for n, told in enumerate(view.core) if shape.role(told) != SYSTEM), len(view.core))
+    at = _last(shape, view.core) if where == LAST else _first(shape, view.core)
     view.messages = [*view.core[:at], message, *view.core[at:]]
     view.injected = at
+
+
+def _first(shape: "Shape", messages: "Messages") -> int:
+    """In front of everything but the system messages that a history begins with."""
+    return next((at for at, told in enumerate(messages) if shape.role(told) != SYSTEM), len(messages))
+
+
+def _last(shape: "Shape", messages: "Messages") -> int:
+    """Behind a history, but in front of an answer that is not finished: what an application begins for the model to go
+    on with stays the last, and a call is not parted from its result.
+    """
+    at = len(messages)
+    while shape.system_ends_turn and at and shape.role(messages[at - 1]) == SYSTEM:
+        at -= 1
+    begins = pairs.unfinished(shape, messages[:at])
+    if begins < at:
+        at = begins
+        while at and shape.role(messages[at - 1]) == ASSISTANT:
+            at -= 1
+    return at

@@ -23,6 +23,7 @@ from tests.conftest import FIXTURES
 from tests.lifecycle.histories import (
     ANSWERS,
     BLOCKS,
+    DISTURBED,
     LONG,
     PROVIDERS,
     SHAPED,
@@ -249,9 +250,21 @@ def test_a_history_as_the_provider_wants_it_is_whole(shaped: tuple[str, list[Any
     assert {finding.code for finding in found} <= ({"ECM811"} if partly else set())
 
 
-def broken(shape: str, messages: list[Any]) -> Counter[tuple[str, int, str]]:
-    """What is no half of a whole pair."""
-    return Counter((fault.code, fault.index, fault.name) for fault in faults(SHAPES[shape], messages))
+def broken(shape: str, messages: list[Any], injected: int | None = None) -> Counter[tuple[str, int, str]]:
+    """What is no half of a whole pair; places are those before the injection."""
+    found = faults(SHAPES[shape], messages)
+    return Counter(
+        (fault.code, fault.index - (injected is not None and fault.index > injected), fault.name) for fault in found
+    )
+
+
+@pytest.mark.parametrize("where", ["last", "first", "system"])
+@given(DISTURBED)
+def test_every_pair_that_was_whole_is_whole_in_the_view(where: str, shaped: tuple[str, list[Any]]) -> None:
+    shape, history = shaped
+    view = session(shape, where).view(history)
+    assert broken(shape, view.core) == broken(shape, history)
+    assert broken(shape, view.messages, view.injected) == broken(shape, history)
 
 
 def edited(draw: st.DrawFn, value: Any) -> Any:
@@ -382,3 +395,45 @@ def test_a_view_that_a_shape_makes_wrongly_is_not_sent(shape: Shape, reason: str
     view = lifetimes.view(history)
     assert all(sent is message for sent, message in zip(view.core, history, strict=True))
     assert lifetimes.audit[-1]["reason"] == reason
+
+
+SAYS = ANSWERS["openai-responses"]
+THINKS = {"type": "reasoning", "summary": []}
+COMPACTED = {"type": "compaction", "encrypted_content": "x"}
+PREFILL = {"role": "assistant", "content": "{"}
+# (shape, history, where the blocks stand at the end of it)
+PLACES: dict[str, tuple[str, list[Any], int]] = {
+    "empty": ("anthropic", [], 0),
+    "only system messages": ("openai-chat", [TOLD, TOLD], 2),
+    "behind results": ("anthropic", [USER, uses("a"), results("a")], 3),
+    "behind what a user says": ("anthropic", [USER, uses("a"), USER], 3),
+    "in front of an open call": ("anthropic", [USER, uses("a")], 1),
+    "in front of a prefill": ("anthropic", [USER, PREFILL], 1),
+    "in front of a paused answer": ("anthropic", [USER, searched(result=False), searched(call=False)], 1),
+    "in front of an answer that waits": ("anthropic", [USER, searched("a", result=False), results("a")], 1),
+    "in front of a system message, which ends a turn": ("anthropic", [USER, uses("a"), results("a"), TOLD], 3),
+    "behind a system message": ("openai-chat", [USER, calls("a"), tool("a"), TOLD], 4),
+    "in front of open calls": ("openai-chat", [USER, calls("a", "b"), tool("a")], 1),
+    "behind all results": ("openai-chat", [USER, calls("a", "b"), tool("a"), tool("b")], 4),
+    "behind a call that nobody answers": ("openai-chat", [USER, calls("a"), USER], 3),
+    "in front of prefills": ("neutral", [USER, PREFILL, PREFILL], 1),
+    "in front of a run": ("openai-responses", [USER, THINKS, SAYS, item("a"), item("b"), output("a")], 1),
+    "behind a run": ("openai-responses", [USER, THINKS, item("a"), output("a")], 4),
+    "behind a compaction": ("openai-responses", [USER, SAYS, COMPACTED], 3),
+    "behind responses": ("gemini", [SAID, asks("f"), responds("f")], 3),
+    "in front of open function calls": ("gemini", [SAID, asks("f", "f")], 1),
+}
+
+
+@pytest.mark.parametrize(("shape", "history", "place"), PLACES.values(), ids=PLACES)
+def test_blocks_stand_behind_what_is_finished(shape: str, history: list[Any], place: int) -> None:
+    view = session(shape, "last").view(history)
+    assert view.injected == place
+    assert view.messages[:place] + view.messages[place + 1 :] == history
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "gemini"])
+def test_blocks_of_a_system_prompt_are_no_message(shape: str) -> None:
+    history = answered(shape)
+    view = session(shape, "system").view(history)
+    assert (view.system, view.injected, view.messages) == (BLOCKS, None, history)

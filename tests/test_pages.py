@@ -12,7 +12,8 @@ import pytest
 
 from ecm_rules import EcmError
 from ecm_rules.analysis.files import check_file
-from ecm_rules.lifecycle import SHAPES, check_pairs
+from ecm_rules.lifecycle import SHAPES, check_pairs, conflicts_of, parse
+from ecm_rules.lifecycle import findings_of as diagnosed
 from ecm_rules.tables import layout
 from ecm_rules.tables.findings import CODES, ERROR, Finding
 from tests.commands import examples, run, unprinted
@@ -25,12 +26,13 @@ TOGETHER = "ECM600"
 
 _PAGE = re.compile(
     r"# (?P<code>ECM\d{3}): (?P<title>[^\n]+)\n\n(?P<summary>(?!#|```).*?)\n\n"
-    r"## Avoid\n\n```(?P<language>yaml|json|console)\n(?P<avoid>.*?)```\n\n"
+    r"## Avoid\n\n```(?P<language>yaml|json|markdown|console)\n(?P<avoid>.*?)```\n\n"
     r"## Prefer\n\n```(?P=language)\n(?P<prefer>.*?)```\n\n"
     r"## Why\n\n(?P<why>(?!#|```).*)\n",
     re.DOTALL,
 )
 _FILE = re.compile(r"^# (\S+\.yaml)\n", re.MULTILINE)
+_SOURCE = re.compile(r"^<!-- (\S+\.md) -->\n", re.MULTILINE)
 
 
 @attrs.frozen
@@ -103,8 +105,17 @@ def pairs_of(text: str) -> list[Finding]:
     return check_pairs(told["messages"], SHAPES[told["shape"]])
 
 
+def declared(example: str) -> list[Finding]:
+    """All that is found in Markdown: one file, or the files that its lines name."""
+    parts = _SOURCE.split(example)
+    files = list(zip(parts[1::2], parts[2::2], strict=True)) or [("example.md", example)]
+    documents = [(parse(text, name), text) for name, text in files]
+    found = [finding for document, text in documents for finding in diagnosed(document, text, document.source)]
+    return found + conflicts_of(document for document, _ in documents)
+
+
 # What finds what an example shows: by the example's language, and for what checking a file does not find, by the code.
-READ_BY = {"yaml": findings_of, "json": pairs_of}
+READ_BY = {"yaml": findings_of, "json": pairs_of, "markdown": declared}
 FOUND_BY = {"ECM109": losses_of}
 
 

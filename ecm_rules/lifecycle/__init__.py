@@ -13,11 +13,13 @@ Names are resolved when they are first used: a hook imports the runtime's part a
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ecm_rules.lifecycle.facade import load_trust
+    from ecm_rules.lifecycle.findings import conflicts_of, findings_of
     from ecm_rules.lifecycle.grammar import Block, Document, parse
     from ecm_rules.lifecycle.oracle import check_pairs
     from ecm_rules.lifecycle.providers import SHAPES
     from ecm_rules.lifecycle.session import Session, View
     from ecm_rules.lifecycle.shapes import NEUTRAL, Shape
+    from ecm_rules.lifecycle.sources import read_markdown
     from ecm_rules.lifecycle.trust import Source, Trust
 
 __all__ = [
@@ -31,8 +33,11 @@ __all__ = [
     "Trust",
     "View",
     "check_pairs",
+    "conflicts_of",
+    "findings_of",
     "load_trust",
     "parse",
+    "read_markdown",
 ]
 
 _HOMES = {
@@ -46,8 +51,11 @@ _HOMES = {
     "Trust": "trust",
     "View": "session",
     "check_pairs": "oracle",
+    "conflicts_of": "findings",
+    "findings_of": "findings",
     "load_trust": "facade",
     "parse": "grammar",
+    "read_markdown": "sources",
 }
 
 

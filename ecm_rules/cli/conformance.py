@@ -1,7 +1,9 @@
-"""`ecm-rules conformance KIND FILE…`: language-neutral vectors, for us and for anyone who ports a part."""
+"""`ecm-rules conformance KIND PATH…`: language-neutral vectors, for us and for anyone who ports a part."""
 
 from __future__ import annotations
 
+import glob
+import os
 from typing import Annotated
 
 import typer
@@ -11,22 +13,22 @@ from ecm_rules.tables.findings import printable
 
 
 def conformance(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What the vectors are about: policy.")],
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of vectors, one JSON object a line.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="What the vectors are about: policy or lifecycle.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of vectors, or folders of them.")],
 ) -> None:
     """Run conformance vectors against the shipped tables. Exit 1 on a failure."""
-    from ecm_rules.engine.policy import load_policy
-    from ecm_rules.kernel.conformance import RUNNERS
+    from ecm_rules.kernel.conformance import KINDS
 
-    if kind not in RUNNERS:
-        raise typer.BadParameter(f"unknown kind {kind!r}, known: {', '.join(RUNNERS)}", param_hint="KIND")
+    if kind not in KINDS:
+        raise typer.BadParameter(f"unknown kind {kind!r}, known: {', '.join(KINDS)}", param_hint="KIND")
+    vectors = KINDS[kind]
     passed = failed = 0
     with output.refusals():
-        policy = load_policy(project=None)
-    for path in files:
+        table = vectors.load()
+    for path in _files(paths, vectors.ending):
         shown = printable(path)
         try:
-            for result in RUNNERS[kind](policy, path):
+            for result in vectors.run(table, path):
                 passed += result.passed or result.contested
                 failed += not (result.passed or result.contested)
                 if not result.passed:
@@ -39,3 +41,17 @@ def conformance(
     print(f"{passed} passed, {failed} failed")
     if failed or not passed:
         raise typer.Exit(output.FINDINGS)
+
+
+def _files(paths: list[str], ending: str) -> list[str]:
+    """Every file that is meant: of a folder, those in it whose names end so."""
+    found = []
+    for path in paths:
+        if not os.path.isdir(path):
+            found.append(path)
+        elif inside := sorted(glob.glob(f"*{ending}", root_dir=path)):
+            found += [os.path.join(path, name) for name in inside]
+        else:
+            output.say(f"{printable(path)}: found no file of vectors (*{ending})")
+            raise typer.Exit(output.UNREADABLE)
+    return found

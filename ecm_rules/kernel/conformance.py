@@ -1,7 +1,8 @@
-"""Policy vectors: language-neutral data that says what a policy must decide, and the one runner for it.
+"""Vectors: language-neutral data that says what must come out, and the one runner of each kind.
 
-A vector is a line of JSON: `{"meter", "subagent", "expect": {"rule", "operation", "raw_operation"}}`, or a hostile one
-with the meter as a file (`raw`, `raw_base64`, `gen`), `recommended` (with `degraded`: paths) and `accept_rules`.
+A policy vector is a line of JSON: `{"meter", "subagent", "expect": {"rule", "operation", "raw_operation"}}`, or a
+hostile one with the meter as a file (`raw`, `raw_base64`, `gen`), `recommended` (with `degraded`: paths) and
+`accept_rules`. Lifecycle vectors are the entries of a JSON list: fixtures/lifecycle/README.md.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from typing import Any
 import attrs
 
 from ecm_rules.engine import program
-from ecm_rules.engine.policy import Policy
+from ecm_rules.engine.policy import Policy, load_policy
 from ecm_rules.kernel import meter
+from ecm_rules.lifecycle import conformance as lifecycle
+from ecm_rules.lifecycle.facade import load_trust
+from ecm_rules.lifecycle.trust import Trust
+from ecm_rules.tables import places
 
 _COMPARED = ("rule", "operation", "raw_operation", "degraded")
 
@@ -109,4 +114,47 @@ def _special(kind: str, path: str) -> str:
     return path
 
 
-RUNNERS: dict[str, Callable[[Policy, str], Iterator[Result]]] = {"policy": run_policy}
+def run_lifecycle(trust: Trust, path: str) -> Iterator[Result]:
+    """Run the vectors of a file. Raises OSError or ValueError where it is no file of vectors."""
+    with places.open_regular(path) as stream:
+        vectors = json.loads(stream.read().decode("utf-8"))
+    if not isinstance(vectors, list):
+        raise ValueError("found no list of vectors")
+    for number, vector in enumerate(vectors, 1):
+        try:
+            yield _lived(vector, lifecycle.differences(vector, trust))
+        except lifecycle.NoVector as error:
+            raise ValueError(f"entry {number} is no vector: {error}") from None
+
+
+def _lived(vector: dict[str, Any], found: list[lifecycle.Difference]) -> Result:
+    given = f"{_clipped(vector['given'])} " if "given" in vector else ""
+    first = found[0] if found else lifecycle.Difference("", None, None)
+    more = f" and {len(found) - 1} more" if found[1:] else ""
+    return Result(
+        str(vector["name"]),
+        not found,
+        vector.get("contested") is True,
+        f"{given}({first.where}{more})",
+        _clipped(first.expected),
+        _clipped(first.seen),
+    )
+
+
+def _clipped(value: Any) -> str:
+    return json.dumps(value)[:300]
+
+
+@attrs.frozen
+class Kind:
+    """A kind of vectors: the table that they are run against, how a file of them is run, and how its name ends."""
+
+    load: Callable[[], Any]
+    run: Callable[[Any, str], Iterator[Result]]
+    ending: str
+
+
+KINDS = {
+    "policy": Kind(lambda: load_policy(project=None), run_policy, ".jsonl"),
+    "lifecycle": Kind(lambda: load_trust(project=None), run_lifecycle, ".json"),
+}

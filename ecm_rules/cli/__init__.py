@@ -11,6 +11,7 @@ from ecm_rules.cli import (
     diff,
     explain,
     fmt,
+    lifecycle,
     output,
     policy,
     scenarios,
@@ -38,6 +39,7 @@ app.command("test")(scenarios.scenarios)
 app.command("table")(table.table)
 app.command("fmt")(fmt.fmt)
 app.command("schema")(schema.schema)
+app.add_typer(lifecycle.app)
 app.command("conformance")(conformance.conformance)
 
 

@@ -50,9 +50,9 @@ def raw(data: bytes) -> None:
         sys.stdout.buffer.write(data)
 
 
-def standard_input() -> bytes:
-    """What stands on stdin, as far as a snapshot may be long; nothing where it is closed."""
-    return sys.stdin.buffer.read(files.MAX_BYTES + 1) if sys.stdin is not None else b""
+def standard_input(limit: int = files.MAX_BYTES) -> bytes:
+    """What stands on stdin, as far as it may be long and one byte more; nothing where it is closed."""
+    return sys.stdin.buffer.read(limit + 1) if sys.stdin is not None else b""
 
 
 @contextlib.contextmanager

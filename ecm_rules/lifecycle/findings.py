@@ -11,9 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 
 from ecm_rules.lifecycle import grammar
+from ecm_rules.lifecycle.session import CONFLICT
 from ecm_rules.lifecycle.sources import lines
 from ecm_rules.tables.findings import ERROR, WARNING, Finding, Fix, Span, clip, escape, printable
 
+# The code of a finding by that of the diagnostic.
+CODES = {
+    grammar.INVALID_TAG: "ECM801",
+    grammar.NESTED: "ECM802",
+    grammar.MISMATCHED: "ECM803",
+    grammar.UNEXPECTED: "ECM804",
+    grammar.DUPLICATE: "ECM805",
+    grammar.UNCLOSED: "ECM806",
+    CONFLICT: "ECM807",
+}
 _TAG = re.compile(r"<!--(?:ephemeral|/?BLOCK_ID:[a-z0-9_-]+|DISCARD_BLOCK:[a-z0-9_-]+)-->")
 _NEARLY = re.compile(r"<!--(/?)(ephemeral|block_id|discard_block)(?::(.*))?-->", re.IGNORECASE | re.ASCII | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -76,7 +87,7 @@ def conflicts_of(
 def _conflict(file: str, block: grammar.Block, holder: str) -> Finding:
     line = grammar.opening(block.id)
     return Finding(
-        "ECM807",
+        CODES[CONFLICT],
         file,
         block.start_line,
         1,
@@ -103,12 +114,11 @@ def _places(text: str, numbers: Mapping[int, object]) -> Iterator[_Place]:
 
 
 def _finding(code: str, place: _Place, file: str) -> Finding:
-    number, tell = _TOLD[code]
-    found = tell(place)
+    found = _TOLD[code](place)
     end = len(place.line) if found.end is None else found.end
     span = Span(place.number, found.start + 1, end + 1)
     return Finding(
-        number,
+        CODES[code],
         file,
         span.line,
         span.column,
@@ -221,13 +231,13 @@ def _unclosed(place: _Place) -> _Found:
     )
 
 
-_TOLD: dict[str, tuple[str, Callable[[_Place], _Found]]] = {
-    grammar.INVALID_TAG: ("ECM801", _invalid),
-    grammar.NESTED: ("ECM802", _nested),
-    grammar.MISMATCHED: ("ECM803", _mismatched),
-    grammar.UNEXPECTED: ("ECM804", _unexpected),
-    grammar.DUPLICATE: ("ECM805", _duplicate),
-    grammar.UNCLOSED: ("ECM806", _unclosed),
+_TOLD: dict[str, Callable[[_Place], _Found]] = {
+    grammar.INVALID_TAG: _invalid,
+    grammar.NESTED: _nested,
+    grammar.MISMATCHED: _mismatched,
+    grammar.UNEXPECTED: _unexpected,
+    grammar.DUPLICATE: _duplicate,
+    grammar.UNCLOSED: _unclosed,
 }
 
 

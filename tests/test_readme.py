@@ -13,7 +13,8 @@ import yaml
 from tests.commands import examples, piped, run, unprinted
 from tests.conftest import ROOT
 
-README = (ROOT / "README.md").read_text()
+# Pages whose Python and commands are run as they stand.
+RUN = ["README.md", "docs/lifecycle.md"]
 
 
 def test_the_tables_of_the_readme_are_current() -> None:
@@ -23,18 +24,20 @@ def test_the_tables_of_the_readme_are_current() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_python_of_the_readme_gives_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", RUN)
+def test_the_python_of_a_page_gives_what_it_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
-        test = doctest.DocTestParser().get_doctest(block, {}, "README", "README.md", 0)
+        test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
         assert test.examples
         assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
 
 
-def test_the_commands_of_the_readme_print_what_it_says() -> None:
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+@pytest.mark.parametrize("page", RUN)
+def test_the_commands_of_a_page_print_what_it_says(page: str) -> None:
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
         for command, shown in examples(block):
             done = run(*command.split(), cwd=ROOT)
             assert done.returncode == 0, (command, done.stderr)

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 GOOD = """
 import pathlib
 
@@ -27,6 +29,21 @@ try:
 except EcmError as error:
     findings: tuple[Finding, ...] = error.findings
     place: tuple[str, int, int] = (findings[0].file, findings[0].line, findings[0].column)
+"""
+LIFETIMES = """
+from ecm_rules import Finding
+from ecm_rules.lifecycle import SHAPES, Document, Session, Source, View, conflicts_of, findings_of, load_trust, parse
+from ecm_rules.lifecycle import read_markdown
+
+text: str = read_markdown("phase.md")
+document: Document = parse(text, "phase.md")
+findings: list[Finding] = findings_of(document, text, "phase.md") + conflicts_of([document])
+session = Session(load_trust(), shape=SHAPES["neutral"])
+session.load_source(text, "phase.md")
+session.control("", Source("workflow", "host_workflow", trigger="done"))
+view: View = session.view([{"role": "user", "content": "go"}])
+system: str = view.system
+active: list[str] = view.active
 """
 WRONG = [
     "from ecm_rules import load_policy\nload_policy().decide({}).rule.upper()\n",
@@ -52,8 +69,9 @@ def check(path: pathlib.Path, text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_public_api_is_typed(tmp_path: pathlib.Path) -> None:
-    done = check(tmp_path / "good.py", GOOD)
+@pytest.mark.parametrize("text", [GOOD, LIFETIMES])
+def test_the_public_api_is_typed(text: str, tmp_path: pathlib.Path) -> None:
+    done = check(tmp_path / "good.py", text)
     assert done.returncode == 0, done.stdout
 
 

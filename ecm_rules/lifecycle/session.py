@@ -177,6 +177,12 @@ class Session:
             raise TypeError(f"a history is a list of messages, found {messages.__class__.__name__}")
         self._sequence += 1
         view = View(self._sequence, list(messages))
+        view.active = self.active
+        if messages and not any(self.shape.role(message) is not None for message in messages):
+            # A message of ours among messages of another host would have the request refused.
+            told = f"no message of the history has the shape {self.shape.name}"
+            view.problems.append({"code": "unrecognised-history", "message": told})
+            return view
         marked = self._marked(messages, view)
         for index, unit, read, key in marked:
             if read.discards and key not in self._processed:
@@ -247,9 +253,6 @@ class Session:
                     told = "an ephemeral line makes a system message consumable"
                     view.problems.append({"code": "ephemeral-system-message", "index": index, "message": told})
         self._known = known
-        if messages and not any(shape.role(message) is not None for message in messages):
-            told = f"no message of the history has the shape {shape.name}"
-            view.problems.append({"code": "unrecognised-history", "message": told})
         return found
 
     def _consume(self, messages: "Messages", marked: "list[tuple[int, Unit, _Marked, str]]", view: View) -> None:

@@ -277,7 +277,12 @@ def test_content_that_contains_itself_is_sent_as_it_is_and_told() -> None:
     assert lifetimes.audit == []
 
 
-def test_a_history_in_which_nothing_is_recognised_says_so() -> None:
+def test_a_history_in_which_nothing_is_recognised_says_so_and_is_sent_as_it_is() -> None:
+    lifetimes = session()
+    lifetimes.load_source(BLOCKS, "s.md")
+    foreign = [{"role": None, "parts": [{"text": "hello"}]}]
+    assert lifetimes.view(foreign).messages == foreign
+    assert lifetimes.view([user("hello")]).injected == 1
     assert [p["code"] for p in session().view([{"parts": []}, 5]).problems] == ["unrecognised-history"]
     assert session().view([]).problems == []
 

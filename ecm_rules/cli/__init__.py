@@ -9,6 +9,7 @@ from ecm_rules.cli import (
     conformance,
     decide,
     diff,
+    envelopes,
     explain,
     fmt,
     lifecycle,
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("run")(session.run)
 app.command("policy")(policy.policy)
+app.command("verify-envelope")(envelopes.verify_envelope)
 app.command("decide")(decide.decide)
 app.command("check")(check.check)
 app.command("explain")(explain.explain)

@@ -13,11 +13,11 @@ from ecm_rules.tables.findings import printable
 
 
 def conformance(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What the vectors are about: policy or lifecycle.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="policy, lifecycle, handoff, manifest or envelope.")],
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of vectors, or folders of them.")],
 ) -> None:
     """Run conformance vectors against the shipped tables. Exit 1 on a failure."""
-    from ecm_rules.kernel.conformance import KINDS
+    from ecm_rules.kernel.kinds import KINDS
 
     if kind not in KINDS:
         raise typer.BadParameter(f"unknown kind {kind!r}, known: {', '.join(KINDS)}", param_hint="KIND")
@@ -47,7 +47,7 @@ def _files(paths: list[str], ending: str) -> list[str]:
     """Every file that is meant: of a folder, those in it whose names end so."""
     found = []
     for path in paths:
-        if not os.path.isdir(path):
+        if not (ending and os.path.isdir(path)):
             found.append(path)
         elif inside := sorted(glob.glob(f"*{ending}", root_dir=path)):
             found += [os.path.join(path, name) for name in inside]

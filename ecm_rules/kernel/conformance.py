@@ -11,16 +11,15 @@ import base64
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
 from ecm_rules.engine import program
-from ecm_rules.engine.policy import Policy, load_policy
+from ecm_rules.engine.policy import Policy
 from ecm_rules.kernel import meter
 from ecm_rules.lifecycle import conformance as lifecycle
-from ecm_rules.lifecycle.facade import load_trust
 from ecm_rules.lifecycle.trust import Trust
 from ecm_rules.tables import places
 
@@ -143,18 +142,3 @@ def _lived(vector: dict[str, Any], found: list[lifecycle.Difference]) -> Result:
 
 def _clipped(value: Any) -> str:
     return json.dumps(value)[:300]
-
-
-@attrs.frozen
-class Kind:
-    """A kind of vectors: the table that they are run against, how a file of them is run, and how its name ends."""
-
-    load: Callable[[], Any]
-    run: Callable[[Any, str], Iterator[Result]]
-    ending: str
-
-
-KINDS = {
-    "policy": Kind(lambda: load_policy(project=None), run_policy, ".jsonl"),
-    "lifecycle": Kind(lambda: load_trust(project=None), run_lifecycle, ".json"),
-}

@@ -117,7 +117,8 @@ def verify(envelope: bytes, payload: bytes | None, key: bytes | None = None) -> 
 def read(data: bytes, key: bytes | None = None) -> Claim | Report:
     """What an envelope's bytes claim, or the report on one that no payload can help. Never raises.
 
-    key: for hmac-sha256; without one that method is not supported, as ECL 2.0 §6.2.3 demands.
+    key: for hmac-sha256; without one that method is not supported, as ECL 2.0 §6.2.3 demands. With one, an envelope
+    that does not use it is warned of.
     """
     envelope = _parse(data)
     if isinstance(envelope, str):
@@ -134,6 +135,9 @@ def read(data: bytes, key: bytes | None = None) -> Claim | Report:
     if version != WIRE_VERSION:
         warnings = (f"found envelope_version {_quoted(version)}, expected `{WIRE_VERSION}`",)
     method, value = envelope["integrity"]["method"], envelope["integrity"]["value"]
+    if key and method == SHA256:
+        # Whoever can change the payload can change such an envelope, too.
+        warnings += (f"found integrity.method `{SHA256}` and a key, expected `{HMAC_SHA256}`: no sender is proven",)
     sha256 = envelope["artifact"].get("sha256") or ""
     claim = Claim(
         envelope,

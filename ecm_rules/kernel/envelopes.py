@@ -52,7 +52,8 @@ def verify_file(path: str, key: bytes | None = None) -> verify.Report:
 
 def read_key(path: str) -> bytes:
     """The key in a file, without the newline that editors put at its end. Raises OSError, also where it is empty."""
-    key = files.read(path, MAX_KEY).removesuffix(b"\n").removesuffix(b"\r")
+    data = files.read(path, MAX_KEY)
+    key = data.removesuffix(b"\r\n" if data.endswith(b"\r\n") else b"\n")
     if not key:
         raise OSError("found nothing, expected a key")
     return key

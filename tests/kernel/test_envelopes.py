@@ -1,4 +1,4 @@
-"""A payload that somebody changes while it is verified."""
+"""A payload that somebody changes while it is verified, and the key in a file."""
 
 from __future__ import annotations
 
@@ -75,3 +75,19 @@ def test_a_path_that_is_another_file_once_it_is_open_is_refused(
     monkeypatch.setattr(places, "open_regular", swapped)
     report = envelopes.verify_file(str(path))
     assert (report.verdict, report.actual_sha) == ("missing_payload", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "key"),
+    [(b"k", b"k"), (b"k\n", b"k"), (b"k\r\n", b"k"), (b"k\r", b"k\r"), (b"k\n\n", b"k\n"), (b"\0\xff", b"\0\xff")],
+)
+def test_a_key_is_the_file_without_the_newline_at_its_end(data: bytes, key: bytes, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "key").write_bytes(data)
+    assert envelopes.read_key(str(tmp_path / "key")) == key
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"x" * (1 << 17)])
+def test_a_file_without_a_key_is_refused(data: bytes, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "key").write_bytes(data)
+    with pytest.raises(OSError, match=r"expected a key|more than"):
+        envelopes.read_key(str(tmp_path / "key"))

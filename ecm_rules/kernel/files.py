@@ -10,7 +10,12 @@ import time
 
 from ecm_rules.tables import places
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_BYTES = 1 << 20
+MAX_NAME = 200
 _LOCK_PAUSE = 0.001
 
 
@@ -23,8 +28,10 @@ def read(path: str, limit: int = MAX_BYTES) -> bytes:
     return data
 
 
-def state_path(project: str, relative: str) -> str:
-    """The absolute path of a state file, its folder made (0700). Refuses to leave that folder or to follow a link."""
+def state_path(project: str, relative: str, make: bool = True) -> str:
+    """The absolute path of a state file, its folder made (0700) if `make`. Refuses to leave that folder or to follow a
+    link.
+    """
     if not places.is_state(relative):
         raise OSError(f"{relative!r} is not below {places.STATE}")
     parts = relative.replace("\\", "/").split("/")
@@ -32,10 +39,11 @@ def state_path(project: str, relative: str) -> str:
     for part in parts[:-1]:
         path = os.path.join(path, part)
         try:
-            os.mkdir(path, 0o700)
+            if make:
+                os.mkdir(path, 0o700)
         except FileExistsError:
-            if os.path.islink(path):
-                raise OSError(f"{path} is a symbolic link") from None
+            pass
+        _refuse_link(path)
     return os.path.join(path, parts[-1])
 
 
@@ -47,6 +55,11 @@ def session_name(session: str) -> str:
     from hashlib import sha256
 
     return "h-" + sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def short(session: str) -> str:
+    """A session id as it is kept in a meter and in a log: itself, but for one that is too long, a hash of it."""
+    return session if len(session) <= MAX_NAME else session_name(session)
 
 
 def replace(path: str, data: bytes, mode: int = 0o600) -> None:
@@ -66,10 +79,11 @@ def replace(path: str, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
-def append(path: str, line: bytes, patience: float = 0.05) -> None:
+def append(path: str, line: "bytes | Callable[[int, int], bytes]", patience: float = 0.05) -> None:
     """Append one line (no newline in it): a single write under a lock. A torn last line is closed first.
 
-    A lock that cannot be had within `patience` seconds is done without: a writer that was stopped must not stop others.
+    A line that depends on those before it is a function of the open file's handle and size, called under the lock. A
+    lock that cannot be had within `patience` seconds is done without: a writer that was stopped must not stop others.
     """
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
@@ -78,12 +92,13 @@ def append(path: str, line: bytes, patience: float = 0.05) -> None:
         locked = _lock(handle, patience)
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-        try:
-            _write(handle, (b"\n" if torn else b"") + line + b"\n")
-        except OSError:
-            if locked:  # a full disk took a part of it, and nobody has written behind that
+        data = (b"\n" if torn else b"") + (line if isinstance(line, bytes) else line(handle, size)) + b"\n"
+        written = os.write(handle, data)
+        if written != len(data):
+            # A full disk took a part of it. Somebody who gave up on the lock may have written behind that.
+            if locked and os.fstat(handle).st_size == size + written:
                 os.ftruncate(handle, size)
-            raise
+            raise OSError("the disk is full")
     finally:
         os.close(handle)
 

@@ -30,13 +30,14 @@ def is_state(relative: str) -> bool:
     return relative.startswith(STATE) and ".." not in steps and "\0" not in relative
 
 
-def open_regular(path: str) -> "BufferedReader":
-    """A binary stream of a regular file; a pipe without a writer or an endless device is refused, not waited for.
+def open_regular(path: str, follow: bool = True) -> "BufferedReader":
+    """A binary stream of a regular file; a pipe without a writer or an endless device is refused, not waited for, and a
+    symbolic link unless `follow`.
 
     Raises OSError.
     """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW))
     except ValueError as error:  # a path that no system takes
         raise OSError(f"no such path: {error}") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):

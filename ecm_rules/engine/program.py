@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONTINUE = "continue"
+_NO_ROW = ["rows", "no row holds"]
 
 _COMPARE: "dict[str, Callable[[Any, Any], bool]]" = {
     "eq": eq,
@@ -109,10 +110,37 @@ def decide(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "dict[s
 
     Never raises on a JSON value. Raises ValueError for a role that is neither orchestrator nor subagent.
     """
-    values, missing, faults = read(program, snapshot, role)
+    return _judge(program, read(program, snapshot, role), role)
+
+
+def decide_again(
+    program: "Program",
+    signals: "dict[str, Any]",
+    missing: "list[str]",
+    degraded: "list[dict[str, str]]",
+    role: str = ROLES[0],
+) -> "dict[str, Any]":
+    """The verdict that told these `signals`, `missing` and `degraded`, from what they tell of the fields alone: signals
+    are computed and rows are tried anew. Raises ValueError or KeyError for what no verdict of this program tells.
+    """
+    values: "dict[str, Any]" = {}
+    absent: "list[str]" = []
+    for declared in program["fields"]:
+        name = declared["name"]
+        given = None if name in missing else accept(declared, signals[name])
+        if given is None and name not in missing:
+            raise ValueError(f"`{name}` is {_shown(signals[name])}, expected {expected(declared)}")
+        _settle(declared, given, values, absent)
+    # Why a field was not taken stood in the snapshot, and only the verdict still tells it.
+    faults = [[fault["path"], fault["reason"]] for fault in degraded]
+    return _judge(program, _signals(program, role, values, absent, [f for f in faults if f != _NO_ROW]), role)
+
+
+def _judge(program: "Program", seen: "tuple[dict[str, Any], list[str], Faults]", role: str) -> "dict[str, Any]":
+    values, missing, faults = seen
     row = first(program, values, missing)
     if row is None:
-        faults.append(["rows", "no row holds"])
+        faults.append(list(_NO_ROW))
     raw, operation = outcome(program, row, role)
     return {
         "rule": row["id"] if row else None,
@@ -139,8 +167,6 @@ def read(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "tuple[di
     values: {name: typed value, the `missing` value in its place, or None}, fields first, then signals. missing: names
     of those that the snapshot did not give. faults: [path, reason] of each that it gave wrongly; it counts as missing.
     """
-    if role not in ROLES:
-        raise ValueError(f"role is {role!r}, expected one of {', '.join(ROLES)}")
     values: "dict[str, Any]" = {}
     missing: "list[str]" = []
     faults: "Faults" = []
@@ -153,6 +179,15 @@ def read(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "tuple[di
         if declared.get("scope", role) == role:
             value = _field(declared, snapshot, faults)
         _settle(declared, value, values, missing)
+    return _signals(program, role, values, missing, faults)
+
+
+def _signals(
+    program: "Program", role: str, values: "dict[str, Any]", missing: "list[str]", faults: "Faults"
+) -> "tuple[dict[str, Any], list[str], Faults]":
+    """What `read` gives, its fields read."""
+    if role not in ROLES:
+        raise ValueError(f"role is {role!r}, expected one of {', '.join(ROLES)}")
     typed = dict(values)
     for declared in program["signals"]:
         value = None

@@ -3,8 +3,10 @@
 import json
 import os
 
+from ecm_rules.engine import program as engine
 from ecm_rules.engine.zones import utilization
 from ecm_rules.kernel import files
+from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 # Where they stand for a policy that does not say.
 METER = ".eidolons/.context/meter.json"
 LOG = ".eidolons/.context/policy-log.jsonl"
+# How far back a log is searched for a session's last line.
+MAX_BACK = 256 << 20
+_CHUNK = 64 << 10
+_DIGITS = 20
 
 
 def meter_of(paths: "Mapping[str, str]", subagent: "str | None") -> str:
@@ -29,12 +35,17 @@ def answer(program: "dict[str, Any]", verdict: "dict[str, Any]", meter: "Any") -
     """The JSON of `eidolons context policy` for a verdict of `engine.program.decide` on a meter, and what we add to it:
     the utilization, so that a line can be judged by other thresholds.
     """
+    return _told(program, verdict, utilization(meter, program))
+
+
+def _told(program: "dict[str, Any]", verdict: "dict[str, Any]", share: "float | None") -> "dict[str, Any]":
     signals = verdict["signals"]
     told = {key: verdict[key] for key in ("rule", "operation", "raw_operation")}
     told.update((f["path"][0], signals[f["name"]]) for f in program["fields"] if len(f.get("path", ())) == 1)
     told.update((s["name"], bool(signals[s["name"]])) for s in program["signals"] if s["type"] == "boolean")
     told["subagent"] = verdict["role"] == "subagent"
-    told["utilization"] = utilization(meter, program)
+    told["role"] = verdict["role"]
+    told["utilization"] = share
     told.update((key, verdict[key]) for key in ("steps", "signals", "missing", "degraded", "digest"))
     return told
 
@@ -51,6 +62,7 @@ def no_table(subagent: bool) -> "dict[str, Any]":
         "budget_ceiling_set": False,
         "budget_spent_gte_ceiling": False,
         "subagent": subagent,
+        "role": engine.role_of(subagent),
         "utilization": None,
         "steps": [],
         "signals": {},
@@ -60,8 +72,83 @@ def no_table(subagent: bool) -> "dict[str, Any]":
     }
 
 
-def record(project: str, paths: "Mapping[str, str]", told: "dict[str, Any]", session: "str | None", now: str) -> None:
-    """Append a line to the policy log: the answer, with who asked and when. Raises OSError."""
-    log = paths.get("policy_log", LOG)
-    entry = {**told, "session_id": session, "evaluated_at": now}
-    files.append(files.state_path(project, log), json.dumps(entry, separators=(",", ":")).encode("ascii"))
+def record(
+    project: str,
+    paths: "Mapping[str, str]",
+    told: "dict[str, Any]",
+    session: "str | None",
+    now: str,
+    agent: "str | None" = None,
+) -> None:
+    """Append a line to the policy log: the answer, with who asked and when, and its number among those of its session.
+    Raises OSError.
+
+    Numbers begin with 1 and rise by 1, whatever the clock does and however many ask at once. Where a lock cannot be had
+    (`files.append`) two lines may have one number; it never falls, and the order of the lines tells which was first. A
+    session that comes back behind `MAX_BACK` bytes of others begins again.
+    """
+    log = files.state_path(project, paths.get("policy_log", LOG))
+    session = files.short(session) if session else session
+    mark = f'"session_id":{json.dumps(session)},"sequence":'.encode("ascii")
+    before, searched = _searched(log, mark)
+
+    def line(handle: int, size: int) -> bytes:
+        number = max(before, _last(handle, max(0, searched - len(mark) - _DIGITS), size, mark)) + 1
+        return _line(told, session, number, files.short(agent) if agent else None, now)
+
+    files.append(log, line)
+
+
+def replay(program: "dict[str, Any] | None", line: bytes) -> bytes:
+    """The line of a policy log, decided anew by the program of its digest (None for a line that has none) from what the
+    line itself tells. The same bytes, without LF, or the verdict was another. ECM §"The decision table".
+
+    Raises ValueError for what is no line of `record`, or one of another program.
+    """
+    try:
+        entry = json.loads(line.decode("utf-8"))
+        if entry["digest"] != (program and program["digest"]):
+            raise ValueError("a verdict of another table")
+        if program is None:
+            told = no_table(entry["subagent"])
+        else:
+            again = engine.decide_again(program, *(entry[k] for k in ("signals", "missing", "degraded", "role")))
+            told = _told(program, again, entry["utilization"])
+        return _line(told, *(entry[key] for key in ("session_id", "sequence", "agent_id", "evaluated_at")))
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no verdict that could be replayed: {error!r}") from None
+
+
+def _line(told: "dict[str, Any]", session: "str | None", number: int, agent: "str | None", now: str) -> bytes:
+    # `record` searches for the session with the number behind it: they stay together.
+    who = {"session_id": session, "sequence": number, "agent_id": agent, "evaluated_at": now}
+    return json.dumps({**told, **who}, separators=(",", ":")).encode("ascii")
+
+
+def _searched(log: str, mark: bytes) -> "tuple[int, int]":
+    """(the last number of a session, the size of the log that was searched for it): before the lock, for it may take
+    its time.
+    """
+    try:
+        with places.open_regular(log, follow=False) as stream:
+            size = stream.seek(0, 2)
+            return _last(stream.fileno(), max(0, size - MAX_BACK), size, mark), size
+    except FileNotFoundError:
+        return 0, 0
+
+
+def _last(handle: int, start: int, end: int, mark: bytes) -> int:
+    """The last number behind `mark` between two offsets, 0 where there is none. A number that was cut off is none."""
+    upper, chunk = end, _CHUNK
+    while upper > start:
+        lower = max(start, upper - chunk)
+        data = os.pread(handle, min(end, upper + len(mark) + _DIGITS) - lower, lower)
+        at = data.rfind(mark)
+        while at >= 0:
+            begin = at + len(mark)
+            digits, comma, _ = data[begin : begin + _DIGITS].partition(b",")
+            if comma and digits.isdigit():
+                return int(digits)
+            at = data.rfind(mark, 0, at)
+        upper, chunk = lower, min(chunk * 2, _CHUNK << 6)
+    return 0

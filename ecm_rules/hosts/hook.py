@@ -10,7 +10,7 @@ import sys
 
 from ecm_rules.engine import program as engine
 from ecm_rules.hosts import cache
-from ecm_rules.kernel import audit, files, meter
+from ecm_rules.kernel import audit, files, ledger, meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +65,14 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
     before = meter.load(os.path.join(project, own))
     if not isinstance(before, dict) or before.get("session_id") != session:
         before = {}  # another session's count and spending are not this one's
+    accounts, complaint = ledger.consult(project, programs["audit"])
+    before = ledger.unsettled(accounts, before, session, agent)
     measured = measure(programs, host, given, session, agent, before)
+    measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, agent)
     told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)), measured)
     files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
-    audit.record(project, programs["audit"], told, session, measured["updated_at"])
-    return None
+    audit.record(project, programs["audit"], told, session, measured["updated_at"], agent)
+    return complaint or unwritten
 
 
 def measure(

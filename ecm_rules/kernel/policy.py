@@ -10,7 +10,7 @@ import attrs
 
 from ecm_rules.engine import program
 from ecm_rules.engine.policy import load_policy
-from ecm_rules.kernel import audit, meter
+from ecm_rules.kernel import audit, ledger, meter
 from ecm_rules.tables.findings import EcmError
 
 
@@ -42,6 +42,8 @@ def evaluate(
         paths = table.table.audit
         own = os.path.join(project, audit.meter_of(paths, session if subagent else None))
         seen = meter.load(path or own) if snapshot is None else meter.parse(snapshot)
+        if snapshot is None and path is None and not subagent:
+            seen = ledger.current(ledger.consult(project, paths)[0], seen)
         told = audit.answer(table.program, table.decide(seen, role).to_dict(), seen)
         complaints = [f"meter degraded: {d['path']}: {d['reason']}" for d in told["degraded"]]
     except EcmError as error:

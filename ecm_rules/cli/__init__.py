@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from ecm_rules.cli import (
+    budget,
     check,
     conformance,
     decide,
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command("run")(session.run)
 app.command("policy")(policy.policy)
 app.command("verify-envelope")(envelopes.verify_envelope)
+app.command("budget")(budget.budget)
 app.command("decide")(decide.decide)
 app.command("check")(check.check)
 app.command("explain")(explain.explain)

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from ecm_rules.hosts import cache
+from ecm_rules.kernel import ledger
 from tests.commands import BIN, run
 from tests.conftest import FIXTURES
 
@@ -397,3 +398,54 @@ def test_thirty_hooks_at_once_on_one_session(project: pathlib.Path) -> None:
     assert set(answers) == {(b"", b"")}
     assert len(log(project)) == 30
     assert meter(project)["zone"] == "green"
+
+
+def usage(path: pathlib.Path, tokens: int, identity: str = "m1") -> str:
+    path.write_text(answer(id=identity, usage={"input_tokens": tokens}))
+    return str(path)
+
+
+def test_the_ceiling_is_met_by_the_spending_of_the_whole_thread_and_for_the_orchestrator_alone(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {budget_tokens: 1000}\n")
+    own, theirs = usage(tmp_path / "own.jsonl", 400), usage(tmp_path / "theirs.jsonl", 600, "m2")
+    hook(tmp_path, {"session_id": "s1", "transcript_path": own})
+    assert (meter(tmp_path)["budget"], log(tmp_path)[-1]["rule"]) == (
+        {"ceiling_tokens": 1000, "spent_tokens_est": 400}, "P7"
+    )  # fmt: skip
+    agent: dict[str, object] = {"session_id": "s1", "agent_id": "a1", "transcript_path": own, "agent_transcript_path": theirs}
+    for _ in range(3):
+        hook(tmp_path, agent)
+        assert (meter(tmp_path, "meter-a1.json")["budget"], log(tmp_path)[-1]["rule"]) == (
+            {"ceiling_tokens": 1000, "spent_tokens_est": 600}, "P7"
+        )  # fmt: skip
+    # The verb sees what was spent since the meter was written.
+    assert json.loads(run("policy", "--json", cwd=tmp_path).stdout)["rule"] == "P1"
+    for _ in range(3):
+        hook(tmp_path, {"session_id": "s1", "transcript_path": own})
+        assert (meter(tmp_path)["budget"], log(tmp_path)[-1]["rule"]) == (
+            {"ceiling_tokens": 1000, "spent_tokens_est": 1000}, "P1"
+        )  # fmt: skip
+
+
+def test_a_successor_goes_on_spending_and_a_fresh_session_begins(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "eidolons.yaml").write_text("context: {budget_tokens: 1000}\n")
+    path = usage(tmp_path / "t.jsonl", 600)
+    statusline = payload("statusline.after-turn.json")
+    hook(tmp_path, {"session_id": "s1", "transcript_path": path})
+    ledger.succeed(str(tmp_path), {}, "s2", "s1", "2026-07-07T00:00:00Z")
+    for session, spent in (("s2", 1200), ("s1", 1200), ("s3", 600)):
+        hook(tmp_path, {"session_id": session, "transcript_path": path})
+        assert meter(tmp_path)["budget"] == {"ceiling_tokens": 1000, "spent_tokens_est": spent}
+        hook(tmp_path, {**statusline, "session_id": session})  # which says nothing of spending
+        assert meter(tmp_path)["budget"] == {"ceiling_tokens": 1000, "spent_tokens_est": spent}
+    assert ledger.spent(str(tmp_path), {}, "s1") == 1200
+
+
+def test_a_ledger_that_cannot_be_read_is_one_line_and_the_meter_is_the_sessions_own(project: pathlib.Path) -> None:
+    (project / ledger.FILE).mkdir(parents=True)
+    done = hook(project, {"session_id": "s1", "transcript_path": usage(project / "t.jsonl", 600)})
+    assert done.stderr == "ecm-hook: budget ledger: no regular file\n"
+    assert meter(project)["budget"] == {"ceiling_tokens": None, "spent_tokens_est": 600}
+    assert len(log(project)) == 1

@@ -70,8 +70,10 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
     measured = measure(programs, host, given, session, agent, before)
     measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, agent)
     told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)), measured)
-    files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
-    audit.record(project, programs["audit"], told, session, measured["updated_at"], agent)
+    try:
+        files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
+    finally:  # it was decided, whether or not the meter could be kept
+        audit.record(project, programs["audit"], told, session, measured["updated_at"], agent)
     return complaint or unwritten
 
 

@@ -414,7 +414,12 @@ def test_the_ceiling_is_met_by_the_spending_of_the_whole_thread_and_for_the_orch
     assert (meter(tmp_path)["budget"], log(tmp_path)[-1]["rule"]) == (
         {"ceiling_tokens": 1000, "spent_tokens_est": 400}, "P7"
     )  # fmt: skip
-    agent: dict[str, object] = {"session_id": "s1", "agent_id": "a1", "transcript_path": own, "agent_transcript_path": theirs}
+    agent: dict[str, object] = {
+        "session_id": "s1",
+        "agent_id": "a1",
+        "transcript_path": own,
+        "agent_transcript_path": theirs,
+    }
     for _ in range(3):
         hook(tmp_path, agent)
         assert (meter(tmp_path, "meter-a1.json")["budget"], log(tmp_path)[-1]["rule"]) == (

@@ -83,8 +83,8 @@ def record(
     """Append a line to the policy log: the answer, with who asked and when, and its number among those of its session.
     Raises OSError.
 
-    Numbers begin with 1 and rise by 1, whatever the clock does and however many ask at once. Where a lock cannot be had
-    (`files.append`) two lines may have one number; it never falls, and the order of the lines tells which was first. A
+    Numbers begin with 1 and rise by 1, whatever the clock does and however many ask at once. Where the lock cannot be
+    had in time (`files.append`) a line may have the number of one before it; no line is lost, and their order holds. A
     session that comes back behind `MAX_BACK` bytes of others begins again.
     """
     log = files.state_path(project, paths.get("policy_log", LOG))

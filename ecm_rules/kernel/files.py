@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 200
+PATIENCE = 0.05
 _LOCK_PAUSE = 0.001
 
 
@@ -79,17 +80,18 @@ def replace(path: str, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
-def append(path: str, line: "bytes | Callable[[int, int], bytes]", patience: float = 0.05) -> None:
+def append(path: str, line: "bytes | Callable[[int, int], bytes]", patience: "float | None" = None) -> None:
     """Append one line (no newline in it): a single write under a lock. A torn last line is closed first.
 
     A line that depends on those before it is a function of the open file's handle and size, called under the lock. A
-    lock that cannot be had within `patience` seconds is done without: a writer that was stopped must not stop others.
+    lock that cannot be had within `patience` (else PATIENCE) seconds is done without: a writer that was stopped must
+    not stop others.
     """
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError("no regular file")
-        locked = _lock(handle, patience)
+        locked = _lock(handle, PATIENCE if patience is None else patience)
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         data = (b"\n" if torn else b"") + (line if isinstance(line, bytes) else line(handle, size)) + b"\n"

@@ -93,7 +93,7 @@ def record(
     before, searched = _searched(log, mark)
 
     def line(handle: int, size: int) -> bytes:
-        number = max(before, _last(handle, max(0, searched - len(mark) - _DIGITS), size, mark)) + 1
+        number = max(before, _last(handle, searched, size, mark)) + 1
         return _line(told, session, number, files.short(agent) if agent else None, now)
 
     files.append(log, line)

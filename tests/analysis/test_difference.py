@@ -246,5 +246,13 @@ def test_what_our_own_log_says_is_read(policy: Policy, tmp_path: pathlib.Path) -
     evaluate(str(tmp_path), snapshot=b'{"zone": "amber", "tool_result_share_est": 0.4}')
     evaluate(str(tmp_path), snapshot=b'{"zone": "amber"}')
     log = tmp_path / ".eidolons/.context/policy-log.jsonl"
-    counts = count(edited(policy, tmp_path, "tool_result_share_gte", "tool_result_share_gt"), str(log))
+    difference = edited(policy, tmp_path, "tool_result_share_gte", "tool_result_share_gt")
+    counts = count(difference, str(log))
     assert (counts.inside, counts.undecided, counts.verdicts) == ((1,), (0,), 2)
+    # Before lines had a role and a number they were the same but for these.
+    young = ("role", "sequence", "agent_id")
+    lines = [{k: v for k, v in json.loads(line).items() if k not in young} for line in log.read_text().splitlines()]
+    with log.open("a") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines)
+    counts = count(difference, str(log))
+    assert (counts.inside, counts.undecided, counts.verdicts, counts.unread) == ((2,), (0,), 4, 0)

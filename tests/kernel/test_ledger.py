@@ -1,43 +1,16 @@
-"""The budget ledger: threads, what counts once, lines that are none, and a sum that is kept."""
+"""The budget ledger as a file: what is appended, what is read again, and a sum that is kept."""
 
 from __future__ import annotations
 
 import json
 import os
 import pathlib
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ecm_rules.kernel import accounts, files, ledger
 from ecm_rules.kernel.accounts import Accounts
-
-NOW = "2026-07-07T00:00:00Z"
-
-
-def line(event: str, session: object, **more: object) -> bytes:
-    return json.dumps({"ts": NOW, "session_id": session, "event": event, **more}).encode()
-
-
-def spent(session: object, tokens: object, agent: object = None) -> bytes:
-    return line("spent", session, spent_tokens=tokens, agent_id=agent)
-
-
-def after(session: object, predecessor: object) -> bytes:
-    return line("succeed", session, predecessor=predecessor)
-
-
-def summed(*lines: bytes) -> Accounts:
-    found = Accounts()
-    for each in lines:
-        found.feed(each)
-    return found
-
-
-def threads(found: Accounts, *sessions: str) -> list[list[str]]:
-    return [list(found.thread(session) or ()) for session in sessions]
+from tests.kernel.state import MANY, NOW, everything, spent
 
 
 def path_of(project: pathlib.Path) -> pathlib.Path:
@@ -49,91 +22,6 @@ def write(project: pathlib.Path, *lines: bytes) -> pathlib.Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(each + b"\n" for each in lines))
     return path
-
-
-def test_a_thread_is_a_session_its_subagents_and_its_successors() -> None:
-    found = summed(
-        line("open", "s1"), spent("s1", 100), spent("s1", 30, "a1"), spent("s1", 20, "a2"),
-        after("s2", "s1"), spent("s2", 5), spent("s2", 1, "a1"), spent("other", 1000),
-    )  # fmt: skip
-    assert threads(found, "s1", "s2", "other", "nobody") == [["s1", "s2"], ["s1", "s2"], ["other"], []]
-    assert [accounts.total(found, s) for s in ("s1", "s2", "other", "nobody")] == [156, 156, 1000, None]
-    assert [accounts.own(found, "s1", a) for a in (None, "a1", "a2", "a3")] == [100, 30, 20, None]
-    assert found.unread == 0
-
-
-def test_a_fresh_session_that_succeeds_nobody_opens_a_thread() -> None:
-    found = summed(spent("s1", 100), line("open", "s2"))
-    assert (accounts.total(found, "s1"), accounts.total(found, "s2")) == (100, None)
-
-
-def test_a_session_counts_once_however_often_it_reports() -> None:
-    assert accounts.total(summed(*[spent("s", n) for n in range(0, 1000, 10)]), "s") == 990
-
-
-def test_a_report_that_is_lower_than_one_before_takes_nothing_back_and_adds_nothing() -> None:
-    found = summed(spent("s", 105), spent("s", 100), spent("s", 9, "a"), spent("s", 3, "a"))
-    assert accounts.total(found, "s") == 114
-
-
-@given(st.permutations([
-    spent("s1", 100), spent("s1", 90), spent("s1", 30, "a1"), after("s2", "s1"), spent("s2", 5), after("s3", "s2"),
-    spent("s3", 7), line("open", "s2"), spent("s2", 2), after("s2", "s1"), line("open", "s1"),
-]))  # fmt: skip
-def test_no_sum_depends_on_the_order_of_the_lines(lines: list[bytes]) -> None:
-    found = summed(*lines)
-    assert accounts.total(found, "s1") == accounts.total(found, "s3") == 142
-    assert next(iter(found.thread("s3") or ())) == "s1"
-    assert found.unread == 0
-
-
-def test_a_session_has_one_predecessor_and_no_circle() -> None:
-    found = summed(after("s2", "s1"), after("s3", "s2"), after("s1", "s3"), after("s2", "s9"), after("s4", "s4"))
-    assert threads(found, "s1", "s9", "s4") == [["s1", "s2", "s3"], [], ["s4"]]
-    assert found.unread == 3
-
-
-UNREADABLE = {
-    "torn": b'{"ts": "x", "session_id": "s", "event": "sp',
-    "joined": spent("s", 1) + spent("s", 2),
-    "joined behind a torn one": b'{"ts": "x", "sess' + spent("s", 2),
-    "NULs": b"\0" * 300,
-    "padded with NULs": b"\0" * 300 + spent("s", 2),
-    "cut within a character": '{"é'.encode()[:-1],
-    "no UTF-8": b'{"session_id": "caf\xe9"}',
-    "UTF-16": '{"session_id": "s", "event": "open"}'.encode("utf-16"),
-    "deep": b"[" * 100_000,
-    "no object": b"[1]",
-    "nothing of ours": b"{}",
-    "an operation without a name": line("operation", "s"),
-    "an event of another version": line("settled", "s"),
-    "a session that is no string": spent(3, 1),
-    "no session": spent(None, 1),
-    "a subagent that is no string": spent("s", 1, 3),
-    "tokens that are no number": spent("s", "100"),
-    "tokens that are true": spent("s", True),
-    "negative tokens": spent("s", -1),
-    "tokens that are NaN": spent("s", float("nan")),
-    "infinite tokens": spent("s", float("inf")),
-    "a predecessor that is no string": after("s", 1),
-    "no predecessor": after("s", None),
-}
-
-
-@pytest.mark.parametrize("bad", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_what_is_no_event_is_counted_and_never_guessed(bad: bytes) -> None:
-    found = summed(spent("s", 7), bad, b"", b"  \r", spent("s", 8))
-    assert (found.unread, accounts.total(found, "s"), threads(found, "s")) == (1, 8, [["s"]])
-
-
-def test_a_line_of_the_nexus_opens_a_thread_and_adds_nothing() -> None:
-    # What it calls spent is the fill of the window.
-    theirs = {
-        "ts": NOW, "session_id": "s1", "operation": "externalize", "spent_tokens_est": 84000, "ceiling_tokens": None,
-        "crystalium_gated_in": False, "commit_ok": False,
-    }  # fmt: skip
-    found = summed(json.dumps(theirs).encode(), json.dumps({**theirs, "session_id": None}).encode())
-    assert (found.unread, accounts.total(found, "s1"), threads(found, "s1")) == (0, None, [["s1"]])
 
 
 def test_what_is_appended_is_what_is_read(tmp_path: pathlib.Path) -> None:
@@ -184,15 +72,8 @@ def test_a_hostile_name_is_a_name(session: str, tmp_path: pathlib.Path) -> None:
     assert sorted(os.listdir(path_of(tmp_path).parent)) == ["budget-ledger.jsonl", "budget-ledger.state"]
 
 
-MANY = [each for n in range(300) for each in (line("open", f"s{n}"), spent(f"s{n}", n), spent(f"s{n}", 1, f"s{n + 1}"))]
-
-
 def state_of(project: pathlib.Path) -> pathlib.Path:
     return path_of(project).with_suffix(".state")
-
-
-def everything(found: Accounts) -> dict[str, Any]:
-    return {"unread": found.unread} | {f"s{n}": accounts.total(found, f"s{n}") for n in range(310)}
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
@@ -299,16 +180,6 @@ def test_of_a_hundred_thousand_lines_a_prompt_reads_the_last(
     assert accounts.total(found, "s3030") == 99_998 + 99_999 + 99_996 + 99_993
     assert accounts.total(found, "nobody") is None
     assert sum(map(len, fed)) < ledger.KEEP_EVERY
-
-
-@given(st.lists(st.sampled_from(MANY[:60]) | st.binary(max_size=40), max_size=60), st.integers(0, 2000))
-def test_any_bytes_are_a_ledger(lines: list[bytes], cut: int) -> None:
-    data = b"\n".join(lines)
-    found = summed(*data[: max(0, len(data) - cut)].split(b"\n"))
-    assert 0 <= found.unread <= len(data.split(b"\n"))
-    again = Accounts(found.dump(), found.unread, found.latest)
-    assert everything(again) == everything(found)
-    assert sorted(again.dump().splitlines()) == sorted(found.dump().splitlines())
 
 
 @pytest.mark.parametrize("relative", [".eidolons", ".eidolons/.context", ledger.FILE])

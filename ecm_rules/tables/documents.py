@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from ecm_rules.tables import hosts, load, operations, scenarios, schemas, vocabulary
+from ecm_rules.tables import hosts, load, operations, pins, scenarios, schemas, vocabulary
 from ecm_rules.tables.findings import EcmError, Finding, in_order
 from ecm_rules.tables.models import Vocabulary
 from ecm_rules.tables.project import FILES
@@ -78,6 +78,8 @@ def read(document: Document, kind: str) -> tuple[list[Finding], Vocabulary | Non
     if shape.root is not None and not findings:
         if kind == "signals":
             vocabulary.read_declared(document.source, shape.root, vocabulary.known_limits(), findings)
+        if kind == "pins":
+            findings += pins.read(document.source, shape.root, "", pins.rules())[1]
         if kind == "operations":
             steps, listed = operations.read_operations(document.source, shape.root, findings)
             words = Vocabulary("", (), (), steps, listed, document.source) if not findings else None

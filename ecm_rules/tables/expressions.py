@@ -66,6 +66,11 @@ def translate(text: str, types: Mapping[str, str]) -> Expression:
     return _simple(tree, types) or ["search", text, needed]
 
 
+def check(text: str) -> None:
+    """Raises Invalid where a text is no expression that the tables take, of a document that is not there yet."""
+    _parse(text)
+
+
 def fold(text: str, document: Any) -> Any:
     """What a `ref` finds in the document; None where it finds nothing. Raises Invalid."""
     _parse(text)

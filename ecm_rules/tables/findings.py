@@ -49,6 +49,8 @@ CODES = {
     "ECM403": "a project defines a pin or a row that is there already",
     "ECM404": "a project promotes what it does not name",
     "ECM405": "a project promotes a class where it may promote a source",
+    "ECM406": "a pin of content that came from a tool",
+    "ECM407": "a pin whose text holds a declaration",
     "ECM501": "what a policy embeds differs from the shipped vocabulary, which holds",
     "ECM601": "signals that no row holds for",
     "ECM602": "a row whose tests contradict each other",

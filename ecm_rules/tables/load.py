@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from ecm_rules.tables import appended, embedded, invariants, operations, places, reader, rows, schemas, vocabulary
+from ecm_rules.tables import pins as pin_tables
 from ecm_rules.tables import project as projects
 from ecm_rules.tables.findings import ERROR, EcmError, Finding, Source, in_order, shown, suggest
 from ecm_rules.tables.models import Invariant, Pin, Row, Table, Vocabulary
@@ -146,7 +147,7 @@ def _policy_setting(path: str, source: Source, shape: schemas.Shape, folder: str
     """The shipped vocabulary, and the policy's zones and limits as the project's layer leaves them."""
     project, findings = projects.read(folder)
     words, shipped_pins = shipped_vocabulary(home), _shipped_pins(home)
-    pins, repeated = projects.pins(project, shipped_pins)
+    pins, repeated = projects.pins(project, shipped_pins, pin_tables.rules())
     findings = findings + repeated
     root, plain, unlowered = shape.root, None, None
     if root is not None:
@@ -204,8 +205,11 @@ def _shipped_limits(path: str, home: str | None) -> dict[str, Any]:
 
 
 def _shipped_pins(home: str | None) -> tuple[Pin, ...]:
-    _, root = _shipped(PINS, home)
-    return tuple(pin for pin, _ in projects.read_pins(root, projects.SHIPPED))
+    source, root = _shipped(PINS, home)
+    listed, findings = pin_tables.read(source, root, projects.SHIPPED, pin_tables.rules())
+    if findings:
+        raise EcmError(in_order(findings))
+    return tuple(pin for pin, _ in listed)
 
 
 def shipped_vocabulary(home: str | None = None) -> Vocabulary:

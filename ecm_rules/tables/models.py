@@ -128,6 +128,8 @@ class Pin:
     marker: str
     origin: str
     """`shipped`, or the project's file that appended it."""
+    sources: tuple[Mapping[str, Any], ...] = ()
+    """Where its text comes from, in order, as the file says it. docs/pins.md."""
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ecm_rules.tables import pins as pin_tables
 from ecm_rules.tables import reader, schemas
 from ecm_rules.tables.findings import Finding, Source, Span
 from ecm_rules.tables.models import Pin
@@ -104,7 +105,7 @@ def bands(
     return findings
 
 
-def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], list[Finding]]:
+def pins(project: Project, shipped: tuple[Pin, ...], rules: pin_tables.Rules) -> tuple[tuple[Pin, ...], list[Finding]]:
     """The shipped pins with the project's behind them; a pin that is there already cannot be defined anew."""
     findings: list[Finding] = []
     merged = {pin.id: pin for pin in shipped}
@@ -120,22 +121,13 @@ def pins(project: Project, shipped: tuple[Pin, ...]) -> tuple[tuple[Pin, ...], l
     if extra is not None and project.source is not None:
         for node in extra.value:
             # An id alone redefines nothing: to name a pin again is no harm.
-            merged.setdefault(node.value, Pin(node.value, "a pin of this project", node.value, FILES[0]))
+            merged.setdefault(node.value, rules.named(node.value, "a pin of this project", FILES[0]))
     if project.extra is not None and project.extra_source is not None and "pins" in project.extra.value:
-        for pin, node in read_pins(project.extra, FILES[1]):
+        listed, wrong = pin_tables.read(project.extra_source, project.extra, FILES[1], rules)
+        findings += wrong
+        for pin, node in listed:
             append(project.extra_source, node.value["id"].span, pin)
     return tuple(merged.values()), findings
-
-
-def read_pins(root: Node, origin: str) -> list[tuple[Pin, Node]]:
-    """The pins of a document that its schema accepted, each with its node."""
-    found = []
-    for node in root.value["pins"].value:
-        given = node.plain()
-        if not {"id", "why"} <= given.keys():
-            continue  # its schema has said so
-        found.append((Pin(given["id"], given["why"], given.get("marker", given["id"]), origin), node))
-    return found
 
 
 def _lower(source: Source, key: str, node: Node, target: dict[str, Any], findings: list[Finding]) -> None:

@@ -99,7 +99,10 @@ PROJECT = {
 }
 EXTRA = {
     "schema_version": 1,
-    "pins": [{"id": "freeze", "why": "w", "marker": "m"}],
+    "pins": [
+        {"id": "freeze", "why": "w", "marker": "m", "source": {"file": ["a.md", "b.md"], "section": "Now"}},
+        {"id": "b", "why": "w", "source": {"literal": "x"}, "otherwise": [{"meter": "{zone}"}]},
+    ],
     "invariants": [
         {
             "id": "i1",

@@ -15,6 +15,7 @@ from ecm_rules.cli import (
     fmt,
     lifecycle,
     output,
+    pins,
     policy,
     scenarios,
     schema,
@@ -41,6 +42,7 @@ app.command("explain")(explain.explain)
 app.command("diff")(diff.diff)
 app.command("test")(scenarios.scenarios)
 app.command("table")(table.table)
+app.add_typer(pins.app, name="pins")
 app.command("fmt")(fmt.fmt)
 app.command("schema")(schema.schema)
 app.add_typer(lifecycle.app)

@@ -16,6 +16,7 @@ from ecm_rules.tables import places
 from ecm_rules.tables.findings import clip, printable
 
 _STDIN = "-"
+_MOST = 10**12
 _PROJECT = Annotated[str, typer.Option("--project", metavar="DIR", help="The project's folder.")]
 _JSON = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 _ARTIFACT = Annotated[str, typer.Argument(metavar="ARTIFACT", help="A text, or a transcript; - reads stdin.")]
@@ -43,8 +44,10 @@ def list_pins(project: _PROJECT = ".", as_json: _JSON = False) -> None:
 @app.command()
 def render(
     budget: Annotated[
-        float | None,
-        typer.Option("--budget", min=0, metavar="TOKENS", help="What the blocks may take. Default: the table's limit."),
+        int | None,
+        typer.Option(
+            "--budget", min=0, max=_MOST, metavar="TOKENS", help="What the blocks may take. Default: the table's limit."
+        ),
     ] = None,
     project: _PROJECT = ".",
     as_json: _JSON = False,

@@ -72,6 +72,7 @@ def read(source: Source, root: Node, origin: str, given: Rules) -> tuple[list[tu
         if node.get("id") is None or node.get("why") is None:
             continue  # its schema has said so
         pin = given.named(node.text("id"), node.text("why"), origin)
+        check.trust(node)
         if (marker := node.get("marker")) is not None:
             check.marker(marker)
             pin = attrs.evolve(pin, marker=marker.value)
@@ -106,7 +107,7 @@ class _Check:
             self._report("ECM407", node.span, "found a marker that is a declaration", "a declaration is no content")
 
     def source(self, node: Node) -> None:
-        if self._refused(node) or not self._kind(node):
+        if not self.trust(node) or not self._kind(node):
             return
         for key in (key for key in node.value if key in _OF_A_FILE and "file" not in node.keys):
             self._report("ECM204", node.keys[key], f"found `{key}` without `file`", "it says which part of a file")
@@ -122,19 +123,20 @@ class _Check:
         self._expressions(node)
         self._texts(node)
 
-    def _refused(self, node: Node) -> bool:
-        """Whether what the source says of its content rules it out."""
+    def trust(self, node: Node) -> bool:
+        """Whether what a pin or a source says of its content does not rule it out."""
         help = "a pin says what a person or the project decided; what a tool returned is read again, never pinned"
         if "tool_result" in node.value:
             self._report("ECM406", node.keys["tool_result"], "found the result of a tool as a source of a pin", help)
-            return True
+            return False
         for key, beginnings in self._rules.never.items():
             told = node.get(key)
-            plain = re.sub("[^a-z0-9]", "", told.value.lower()) if told is not None else ""
-            if told is not None and plain.startswith(tuple(word.lower() for word in beginnings)):
-                self._report("ECM406", told.span, f"found a source of {key} {shown(told.value)}", help)
-                return True
-        return False
+            if told is None:
+                continue
+            if re.sub("[^a-z0-9]", "", told.value.lower()).startswith(tuple(word.lower() for word in beginnings)):
+                self._report("ECM406", told.span, f"found content of {key} {shown(told.value)}", help)
+                return False
+        return True
 
     def _kind(self, node: Node) -> bool:
         """Whether it is known where the content comes from."""

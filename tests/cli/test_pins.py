@@ -63,7 +63,8 @@ def test_render_keeps_the_budget_and_names_what_is_left_out(folder: pathlib.Path
     assert plain.stderr == f"left out, for want of room in 60 tokens: {', '.join(told['left_out'])}\n"
     assert json.loads(run("pins", "render", "--json", cwd=folder).stdout)["budget"] == 2000
     assert run("pins", "render", "--budget", "0", cwd=folder).stdout == ""
-    assert run("pins", "render", "--budget", "-1", cwd=folder).returncode == 2
+    for wrong in ("-1", "nan", "1e3", "9" * 20):
+        assert run("pins", "render", "--budget", wrong, cwd=folder).returncode == 2
 
 
 def test_what_is_rendered_is_verified(folder: pathlib.Path) -> None:

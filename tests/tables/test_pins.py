@@ -96,6 +96,8 @@ WRONG = {
     "the same in small": ("{id: a, why: w, source: {file: a.md, tier: «t3-quarantined»}}", ["ECM406"]),
     "a tool by origin": ("{id: a, why: w, source: {file: a.md, origin: «tool»}}", ["ECM406"]),
     "its result by origin": ("{id: a, why: w, source: {file: a.md, origin: «Tool-Result»}}", ["ECM406"]),
+    "a tier of the pin": ("{id: a, why: w, tier: «T3»}", ["ECM406"]),
+    "an origin of the pin": ("{id: a, why: w, origin: «mcp», source: {literal: x}}", ["ECM406"]),
     "a page of the web": ("{id: a, why: w, source: {literal: x, origin: «web_fetch»}}", ["ECM406"]),
     "what sessions write": ("{id: a, why: w, source: {file: «.eidolons/.context/handoff-1.md»}}", ["ECM406"]),
     "all of it": ("{id: a, why: w, source: {file: «.eidolons/.context»}}", ["ECM406"]),

@@ -11,7 +11,7 @@ import attrs
 import typer
 
 from ecm_rules.cli import output
-from ecm_rules.kernel import artifacts, files
+from ecm_rules.kernel import files, window_text
 from ecm_rules.tables import places
 from ecm_rules.tables.findings import clip, printable
 
@@ -141,24 +141,24 @@ class _File:
     """What was read. `status` is None where there is no file to write to."""
 
     data: bytes
-    artifact: artifacts.Artifact
+    artifact: window_text.Artifact
     status: os.stat_result | None = None
 
 
 def _read(path: str) -> _File:
     try:
         if path == _STDIN:
-            data, status = sys.stdin.buffer.read(artifacts.MAX_BYTES + 1) if sys.stdin is not None else b"", None
+            data, status = sys.stdin.buffer.read(window_text.MAX_BYTES + 1) if sys.stdin is not None else b"", None
         else:
             with places.open_regular(path) as stream:
                 status = os.fstat(stream.fileno())
-                data = stream.read(artifacts.MAX_BYTES + 1)
-        if len(data) > artifacts.MAX_BYTES:
-            _refuse(path, f"more than {artifacts.MAX_BYTES} bytes")
-        return _File(data, artifacts.read(data), status)
+                data = stream.read(window_text.MAX_BYTES + 1)
+        if len(data) > window_text.MAX_BYTES:
+            _refuse(path, f"more than {window_text.MAX_BYTES} bytes")
+        return _File(data, window_text.read(data), status)
     except OSError as error:
         _refuse(path, _said(error))
-    except artifacts.NoText as error:
+    except window_text.NoText as error:
         _refuse(path, str(error))
 
 

@@ -32,7 +32,7 @@ RING = [
     "ecm_rules.lifecycle.shapes",
     "ecm_rules.lifecycle.trust",
     "ecm_rules.kernel.accounts",
-    "ecm_rules.kernel.artifacts",
+    "ecm_rules.kernel.window_text",
     "ecm_rules.kernel.audit",
     "ecm_rules.kernel.files",
     "ecm_rules.kernel.ledger",

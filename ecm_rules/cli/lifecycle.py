@@ -117,7 +117,7 @@ def view(
         print(text)
         return
     if findings:
-        output.say(render(findings))
+        output.say(render(findings[: lifetimes.MOST]))
     lifetimes.show_view(seen, session, history, session.audit[before:])
 
 
@@ -170,10 +170,14 @@ def _restore(session: Session, path: str) -> bool:
 
 
 def _keep(session: Session, path: str) -> None:
+    from ecm_rules.cli import inputs
     from ecm_rules.kernel import files
 
     try:
-        files.replace(path, json.dumps(session.snapshot()).encode())
+        data = json.dumps(session.snapshot()).encode()
+        if len(data) > inputs.MAX_BYTES:
+            raise ValueError(f"more than {inputs.MAX_BYTES} bytes, which could not be read again")
+        files.replace(path, data)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         output.say(f"{printable(path)}: not kept: {reason.lower()}")

@@ -18,7 +18,7 @@ from ecm_rules.lifecycle.shapes import TOOL
 from ecm_rules.tables.findings import Finding, clip, printable
 
 # Whoever reads a thousand findings reads no more; all of them are in the JSON form.
-_MOST = 1000
+MOST = 1000
 _DIAGNOSTICS = {code: diagnostic for diagnostic, code in CODES.items()}
 
 _KEEPS = "what a provider has cached stays"
@@ -56,9 +56,9 @@ def show_documents(read: Iterable[Document], found: Mapping[str, Sequence[Findin
         for discard in document.discards:
             print(f"  discard  {_short(discard.block_id)}  line {discard.line}")
         if findings:
-            output.show_findings(findings[:_MOST])
-        if findings[_MOST:]:
-            print(f"{len(findings) - _MOST:,} more; --json has all of them")
+            output.show_findings(findings[:MOST])
+        if findings[MOST:]:
+            print(f"{len(findings) - MOST:,} more; --json has all of them")
 
 
 def viewed(view: View, events: list[dict[str, Any]], findings: Sequence[Finding]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def show_view(view: View, session: Session, history: Sequence[Any], events: list
         f"Request {view.request_sequence}: {_count(len(history), 'message')}, {_count(len(view.changes), 'tombstone')}"
     )
     changes = [_tombstone(change, history, session.shape) for change in view.changes]
-    if view.active:
+    if view.injected is not None or view.system:
         changes.append(_injection(view, session))
     sections = [Section(title, ("message", "role", "what", "why"), tuple(changes))] if changes else []
     if events:

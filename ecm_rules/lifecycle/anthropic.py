@@ -19,6 +19,7 @@ from ecm_rules.lifecycle.shapes import (
     Unit,
     field,
     instead,
+    text_of,
 )
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ class Anthropic(Shape):
     name = "anthropic"
     results_stand = NEXT
     unique_ids = True
+    turns_merge = True
     system_ends_turn = True
 
     def role(self, message: "Message") -> "str | None":
@@ -99,12 +101,12 @@ def _called(content: "list[Any]") -> "list[Link]":
         if not isinstance(kind, str):
             continue
         if kind == "tool_use":
-            links.append((CALL, field(part, "id"), ""))
+            links.append((CALL, text_of(part, "id"), ""))
         elif kind in _SERVER_CALLS:
-            links.append((SERVER_CALL, field(part, "id"), ""))
+            links.append((SERVER_CALL, text_of(part, "id"), ""))
         elif kind.endswith("_tool_result"):
-            links.append((SERVER_RESULT, field(part, "tool_use_id"), ""))
-    return [link for link in links if isinstance(link[1], str)]
+            links.append((SERVER_RESULT, text_of(part, "tool_use_id"), ""))
+    return links
 
 
 def _answered(content: "list[Any]") -> "list[Link]":
@@ -114,9 +116,7 @@ def _answered(content: "list[Any]") -> "list[Link]":
         if _is_own(part):
             kind = MISPLACED_RESULT
             continue
-        answered = field(part, "tool_use_id")
-        if isinstance(answered, str):
-            links.append((kind, answered, ""))
+        links.append((kind, text_of(part, "tool_use_id"), ""))
     return links
 
 

@@ -3,6 +3,7 @@
 The response to a function call is a part of a user's content and a unit of its own. A system instruction is no content.
 """
 
+from ecm_rules.lifecycle.grammar import parse
 from ecm_rules.lifecycle.shapes import (
     ASSISTANT,
     CALL,
@@ -149,7 +150,8 @@ def _replaced(part: "Any", stone: str) -> "Any":
     """A part with the `response` in it replaced. Its media go, which the response refers to."""
     key = next(key for key in _RESPONSE if part.get(key) is not None)
     answer = part[key]
-    says = next(name for name, value in answer["response"].items() if isinstance(value, str))
+    texts = [(name, value) for name, value in answer["response"].items() if isinstance(value, str)]
+    says = next((name for name, value in texts if parse(value, "").ephemeral), texts[0][0])
     kept = {name: value for name, value in answer.items() if name != "parts"}
     return {**part, key: {**kept, "response": {says: stone}}}
 

@@ -52,12 +52,18 @@ def _last(shape: "Shape", messages: "Messages") -> int:
     """Behind a history, but in front of an answer that is not finished: what an application begins for the model to go
     on with stays the last, and a call is not parted from its result.
     """
-    at = len(messages)
-    while shape.system_ends_turn and at and shape.role(messages[at - 1]) == SYSTEM:
-        at -= 1
+    at = _before_system(shape, messages, len(messages))
     begins = pairs.unfinished(shape, messages[:at])
     if begins < at:
         at = begins
         while at and shape.role(messages[at - 1]) == ASSISTANT:
             at -= 1
+        at = _before_system(shape, messages, at)
+    return at
+
+
+def _before_system(shape: "Shape", messages: "Messages", at: int) -> int:
+    """In front of the system messages before a place, where these must be the last or stand in front of an answer."""
+    while shape.system_ends_turn and at and shape.role(messages[at - 1]) == SYSTEM:
+        at -= 1
     return at

@@ -12,6 +12,8 @@ from ecm_rules.lifecycle.shapes import (
     Shape,
     Unit,
     field,
+    spoken,
+    text_of,
 )
 
 TYPE_CHECKING = False
@@ -23,14 +25,15 @@ if TYPE_CHECKING:
 
 _ROLES = {"system": SYSTEM, "developer": SYSTEM, "user": USER, "assistant": ASSISTANT}
 _CHAT_ROLES = {**_ROLES, "tool": TOOL, "function": TOOL}
-# Items of Responses that are no messages, and that do not tell by the end of their type whose they are. A reference
-# stands for an item that the provider keeps, which is mostly the model's.
+# Calls whose output is an item of its own.
+_ANSWERED = ("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call")
+# Items of Responses that are no messages, and that do not tell by the end of their type whose they are.
 _ITEMS = {
     "reasoning": ASSISTANT,
     "program": ASSISTANT,
     "mcp_list_tools": ASSISTANT,
     "mcp_approval_request": ASSISTANT,
-    "item_reference": ASSISTANT,
+    "item_reference": "reference",  # an item that the provider keeps, of whomever
     "mcp_approval_response": USER,
     "additional_tools": SYSTEM,
     "compaction": "compaction",
@@ -92,7 +95,7 @@ class OpenAIResponses(Shape):
             return [Unit(None, role, (message.get("call_id"),), message.get("output"))]
         # An item without content says nothing that could be replaced.
         content = message.get("content") if message.get("type") in (None, "message") else None
-        return [Unit(None, role, (message.get("id"),), content)]
+        return [Unit(None, spoken(message, role) if "role" in message else role, (message.get("id"),), content)]
 
     def is_text(self, part: "Any") -> bool:
         return isinstance(part, dict) and part.get("type") in _TEXTS and isinstance(part.get("text"), str)
@@ -109,20 +112,22 @@ class OpenAIResponses(Shape):
 
     def latest_answer(self, messages: "Messages") -> int:
         begins = super().latest_answer(messages)
-        # A compaction in the midst of a response is no end of it.
-        while begins > 0 and self.role(messages[begins - 1]) in (ASSISTANT, "compaction"):
+        # A compaction, or what is only referred to, in the midst of a response is no end of it.
+        while begins > 0 and self.role(messages[begins - 1]) in (ASSISTANT, "compaction", "reference"):
             begins -= 1
         return begins
 
     def links(self, message: "Message") -> "list[Link]":
-        kind, called = field(message, "type"), field(message, "call_id")
+        kind, called = field(message, "type"), text_of(message, "call_id")
         if kind == "item_reference":
             return [(REFERENCE, None, "")]
-        if not isinstance(kind, str) or not isinstance(called, str):
+        if not isinstance(kind, str):
             return []
         if kind.endswith("_output"):
             return [(RESULT, called, "")]
-        return [(CALL, called, "")] if kind.endswith("_call") or kind == "program" else []
+        # What the provider runs itself has its result within, and nothing to be called by.
+        called_here = kind.endswith("_call") or kind == "program"
+        return [(CALL, called, "")] if called_here and (called is not None or kind in _ANSWERED) else []
 
     def block_message(self, text: str, where: str) -> "Message | None":
         role = "developer" if where == SYSTEM else USER

@@ -32,6 +32,7 @@ _FAULTS = {
         "put the results of a message first",
     ),
 }
+_NAMELESS = {"ECM811": "a call", "ECM812": "a result"}
 _WHERE = {
     LATER: "behind its call",
     NEXT: "in the message directly behind its call",
@@ -56,5 +57,8 @@ def check_pairs(messages: Sequence[Any], shape: Shape) -> list[Finding]:
 
 def _finding(fault: pairs.Fault, shape: Shape) -> Finding:
     code, message, help = _FAULTS[fault.code]
+    if not fault.name:
+        message = f"found {_NAMELESS[code]} without an id, expected one"
+        help = "give each call an id, and its result the same"
     name = clip(escape(fault.name), 60)
     return Finding(code, FILE, fault.index + 1, 1, message.format(name=name, where=_WHERE[shape.results_stand]), help)

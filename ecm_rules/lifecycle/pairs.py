@@ -4,6 +4,8 @@
 it had, in the order in which it had them, every pair is what it was. `faults` asks it of a whole history.
 """
 
+from collections import deque
+
 from ecm_rules.lifecycle.shapes import (
     ASSISTANT,
     CALLS,
@@ -12,6 +14,7 @@ from ecm_rules.lifecycle.shapes import (
     MISPLACED_RESULT,
     NEXT,
     REFERENCE,
+    RESULT,
     SERVER_CALL,
     SERVER_RESULT,
     TOOL,
@@ -87,13 +90,16 @@ def unfinished(shape: "Shape", messages: "Messages") -> int:
 
 
 class _Call:
-    __slots__ = ("answered", "id", "index", "kind", "late", "name")
+    __slots__ = ("answered", "id", "index", "kind", "late", "name", "place", "turn")
 
-    def __init__(self, kind: str, index: int, id: "str | None", name: str) -> None:
+    def __init__(self, kind: str, index: int, id: "str | None", name: str, place: int, turn: int) -> None:
         self.kind = kind
         self.index = index
         self.id = id
         self.name = name
+        # Which call of the history it is, and in which turn.
+        self.place = place
+        self.turn = turn
         self.answered = False
         # Whether its result has no more place where it must stand.
         self.late = False
@@ -102,28 +108,50 @@ class _Call:
 class _Check:
     """A history as far as it was read."""
 
-    __slots__ = ("_by_id", "_by_name", "_calls", "_faults", "_next", "_orphans", "_references", "_shape", "_waiting")
+    __slots__ = (
+        "_by_id",
+        "_calls",
+        "_faults",
+        "_late",
+        "_next",
+        "_open",
+        "_orphans",
+        "_references",
+        "_role",
+        "_said",
+        "_shape",
+        "_turn",
+        "_waiting",
+    )
 
     def __init__(self, shape: "Shape") -> None:
         self._shape = shape
         self._next = shape.results_stand == NEXT
         self._calls: list[_Call] = []
         self._by_id: dict[tuple[bool, str], _Call] = {}
-        self._by_name: dict[str, list[_Call]] = {}
+        # By the name of the tool and whether they have ids: the calls that may be answered where the reading is, and
+        # those whose results have no more place.
+        self._open: dict[tuple[str, bool], deque[_Call]] = {}
+        self._late: dict[tuple[str, bool], deque[_Call]] = {}
         self._waiting: list[_Call] = []
         self._faults: list[Fault] = []
         self._orphans: dict[str, Fault] = {}
         self._references: list[int] = []
+        self._role: str | None = None
+        self._turn = 0
+        # Whether something else than results stands in this turn so far.
+        self._said = False
 
     def read(self, index: int, message: "Message") -> None:
         self._expire(index, message)
         for kind, id, name in self._shape.links(message):
             if kind in CALLS:
-                self._call(_Call(kind, index, id, name))
+                self._call(_Call(kind, index, id, name, len(self._calls), self._turn))
             elif kind == REFERENCE:
                 self._references.append(index)
             else:
-                self._result(kind, index, id, name)
+                self._result(MISPLACED_RESULT if kind == RESULT and self._said else kind, index, id, name)
+        self._said = self._said or (self._shape.turns_merge and not _goes_on(self._shape, message))
 
     @property
     def pending(self) -> bool:
@@ -131,10 +159,10 @@ class _Check:
         return not all(call.answered for call in self._calls)
 
     def end(self, messages: "Messages") -> "list[Fault]":
-        begins, last = unfinished(self._shape, messages), len(messages) - 1
+        begins = unfinished(self._shape, messages)
         referred = self._references[-1] if self._references else -1
         for call in self._calls:
-            is_open = call.index >= begins and (call.kind == SERVER_CALL or not self._next or call.index == last)
+            is_open = call.index >= begins and (call.kind == SERVER_CALL or not self._next or call.turn == self._turn)
             if call.answered or is_open or call.index < referred:
                 continue
             orphan = self._orphans.pop(call.id or "", None)
@@ -148,12 +176,16 @@ class _Check:
 
     def _expire(self, index: int, message: "Message") -> None:
         """Close what waits for a result that would have had to stand in front of this message."""
-        stands = self._shape.results_stand
-        if stands == LATER or (stands == DIRECTLY and self._shape.role(message) == TOOL):
+        stands, role = self._shape.results_stand, self._shape.role(message)
+        if index and not (self._shape.turns_merge and role == self._role):
+            self._turn += 1
+            self._said = False
+        self._role = role
+        if stands == LATER or (stands == DIRECTLY and role == TOOL):
             return
         kept = []
         for call in self._waiting:
-            if self._next and call.index == index - 1:
+            if self._next and call.turn >= self._turn - 1:
                 kept.append(call)
             else:
                 call.late = True
@@ -169,7 +201,7 @@ class _Check:
                     return
             self._by_id[key] = call
         if call.name:
-            self._by_name.setdefault(call.name, []).append(call)
+            self._open.setdefault((call.name, call.id is not None), deque()).append(call)
         self._calls.append(call)
         if call.kind != SERVER_CALL:
             self._waiting.append(call)
@@ -189,16 +221,34 @@ class _Check:
                 self._orphans.setdefault(id, fault)
 
     def _named(self, id: "str | None", name: str) -> "_Call | None":
-        """The first call of that name which has no result yet; both having ids tells by these alone."""
-        for call in self._by_name.get(name, ()):
-            if not call.answered and (id is None or call.id is None):
-                return call
-        return None
+        """The first call of that name which has no result yet, one whose result may stand here before others; where
+        both have ids these alone tell.
+        """
+        keys = [(name, False)] if id is not None else [(name, False), (name, True)]
+        waiting = [call for key in keys if (call := self._first_open(key)) is not None]
+        late = [call for key in keys if (call := _front(self._late.get(key))) is not None] if not waiting else []
+        return min(waiting or late, key=lambda call: call.place, default=None)
+
+    def _first_open(self, key: "tuple[str, bool]") -> "_Call | None":
+        calls = self._open.get(key)
+        while calls and (calls[0].answered or calls[0].late):
+            if calls[0].answered:
+                calls.popleft()
+            else:
+                self._late.setdefault(key, deque()).append(calls.popleft())
+        return calls[0] if calls else None
 
     def _fault(self, code: str, index: int, id: "str | None", name: str) -> Fault:
         fault = Fault(code, index, name if id is None else id)
         self._faults.append(fault)
         return fault
+
+
+def _front(calls: "deque[_Call] | None") -> "_Call | None":
+    """The first call without a result; those with one are dropped."""
+    while calls and calls[0].answered:
+        calls.popleft()
+    return calls[0] if calls else None
 
 
 def _goes_on(shape: "Shape", message: "Message") -> bool:

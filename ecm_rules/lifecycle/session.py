@@ -9,7 +9,7 @@ import time
 
 from ecm_rules.lifecycle import grammar, injection, pairs
 from ecm_rules.lifecycle.ecmascript import utf8, utf8_of_json
-from ecm_rules.lifecycle.shapes import NEUTRAL, SYSTEM
+from ecm_rules.lifecycle.shapes import NEUTRAL, SYSTEM_ROLES
 from ecm_rules.lifecycle.trust import BLOCK, DISCARD, Source, context_source, message_source
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ class Session:
         self._sequence = 0
         self._blocks: dict[str, dict[str, str]] = {}
         self._audit: list[Event] = []
-        self._diagnostics: list[dict[str, Any]] = []
+        self._diagnostics: dict[tuple[str, str, int], None] = {}
         self._consumed: set[str] = set()
         self._processed: set[str] = set()
         # What of the last request's history declares something, by its content: what is presented again is not read
@@ -132,7 +132,7 @@ class Session:
     @property
     def diagnostics(self) -> "list[dict[str, Any]]":
         """{"code", "source", "line"} of what loaded sources declare in vain, each once."""
-        return [dict(told) for told in self._diagnostics]
+        return [{"code": code, "source": source, "line": line} for code, source, line in self._diagnostics]
 
     def load_source(self, markdown: str, source: "Source | str") -> grammar.Document:
         """Activate the blocks of a Markdown source that an adapter loads. A string names a context source.
@@ -189,9 +189,9 @@ class Session:
                 self._processed.add(key)
                 given = (sources or {}).get(index if unit.slot is None else (index, unit.slot))
                 self._discard(read.discards, given or message_source(unit.role), "message_context")
-        self._consume(messages, marked, view)
         view.active = self.active
-        injection.inject(view, self.shape, self._blocks.values(), self.inject)
+        if self._consume(messages, marked, view):
+            injection.inject(view, self.shape, self._blocks.values(), self.inject)
         return view
 
     def snapshot(self) -> "dict[str, Any]":
@@ -214,7 +214,7 @@ class Session:
         self._sequence = snapshot["request_sequence"]
         self._blocks = {block["id"]: dict(block) for block in snapshot["blocks"]}
         self._audit = [dict(event) for event in snapshot["audit"]]
-        self._diagnostics = [dict(told) for told in snapshot["diagnostics"]]
+        self._diagnostics = {(told["code"], told["source"], told["line"]): None for told in snapshot["diagnostics"]}
         self._consumed = set(snapshot["consumed"])
         self._processed = set(snapshot["processed"])
 
@@ -240,7 +240,7 @@ class Session:
                     if text is None or not grammar.declares(text):
                         continue
                     plain = isinstance(unit.content, str)
-                    name = (unit.role, unit.ids, plain, unit.content if plain else _canonical(unit))
+                    name = (unit.role, json.dumps(unit.ids), plain, unit.content if plain else _canonical(unit))
                     read = known.get(name) or self._known.get(name) or _read(unit, text)
                 except Exception as error:
                     view.problems.append(_unreadable(index, error))
@@ -249,14 +249,16 @@ class Session:
                 if read.ephemeral or read.discards:
                     count = counts[read.digest] = counts.get(read.digest, 0) + 1
                     found.append((index, unit, read, f"{read.digest}:{count}"))
-                if read.ephemeral and unit.role == SYSTEM:
+                if read.ephemeral and unit.role in SYSTEM_ROLES:
                     told = "an ephemeral line makes a system message consumable"
                     view.problems.append({"code": "ephemeral-system-message", "index": index, "message": told})
         self._known = known
         return found
 
-    def _consume(self, messages: "Messages", marked: "list[tuple[int, Unit, _Marked, str]]", view: View) -> None:
-        """Put tombstones into the core view for what stands before the latest answer, unless that breaks a pair."""
+    def _consume(self, messages: "Messages", marked: "list[tuple[int, Unit, _Marked, str]]", view: View) -> bool:
+        """Put tombstones into the core view for what stands before the latest answer. False where that breaks a pair:
+        the view is the history then.
+        """
         stones: dict[int, dict[Slot, str]] = {}
         taken = []
         latest = self.shape.latest_answer(messages) if any(read.ephemeral for _, _, read, _ in marked) else -1
@@ -267,15 +269,18 @@ class Session:
         broken = self._rewrite(messages, stones, view)
         if broken:
             view.core[:] = messages
-            self._record("view_rejected", message_source("view"), "pairing", reason=broken)
+            if broken not in self._processed:
+                self._processed.add(broken)
+                self._record("view_rejected", message_source("view"), "pairing", reason=broken)
             view.problems.append({"code": "broken-pair", "message": broken})
-            return
+            return False
         for index, unit, read, key in taken:
             view.changes.append({"index": index, "slot": unit.slot, "original_bytes": read.bytes})
             if key not in self._consumed:
                 self._consumed.add(key)
                 source = message_source(unit.role)
                 self._record("ephemeral_consumed", source, "assistant_response_completed", original_bytes=read.bytes)
+        return True
 
     def _rewrite(self, messages: "Messages", stones: "dict[int, dict[Slot, str]]", view: View) -> str:
         """Put the tombstones in; what that breaks."""
@@ -308,15 +313,21 @@ class Session:
                 "source": source.id,
                 "trigger": source.trigger or trigger,
                 "request_sequence": self._sequence,
-                "timestamp": self._clock(),
+                "timestamp": _time(self._clock),
                 **more,
             }
         )
 
     def _report(self, code: str, source: str, line: int) -> None:
-        told = {"code": code, "source": source, "line": line}
-        if told not in self._diagnostics:
-            self._diagnostics.append(told)
+        self._diagnostics.setdefault((code, source, line))
+
+
+def _time(clock: "Callable[[], str]") -> str:
+    """What a clock says. One that fails costs an event its time, and nothing else."""
+    try:
+        return str(clock())
+    except Exception:
+        return ""
 
 
 def _now() -> str:
@@ -347,22 +358,33 @@ def _read(unit: "Unit", text: str) -> _Marked:
 
 def _fault(snapshot: "Any") -> str:
     """What makes a value no snapshot; empty where it is one."""
-    if not isinstance(snapshot, dict) or snapshot.get("format") != FORMAT:
+    if not isinstance(snapshot, dict) or snapshot.get("format").__class__ is not int or snapshot["format"] != FORMAT:
         return f"expected an object of format {FORMAT}"
-    sequence = snapshot.get("request_sequence")
-    if sequence.__class__ is not int or sequence < 0:
+    if not _is_count(snapshot.get("request_sequence")):
         return "`request_sequence` is no count"
     for key, fields in _RECORDS.items():
         records = snapshot.get(key)
-        if not isinstance(records, list):
-            return f"`{key}` is no list"
-        for record in records:
-            if not isinstance(record, dict) or any(not isinstance(record.get(f), kind) for f, kind in fields.items()):
-                return f"`{key}` has an entry that is none"
+        if not isinstance(records, list) or not all(_is_record(record, fields) for record in records):
+            return f"`{key}` is no list of what belongs there"
     for key in ("consumed", "processed"):
         names = snapshot.get(key)
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return f"`{key}` is no list of strings"
-    if any(block["status"] not in (ACTIVE, DISCARDED) for block in snapshot["blocks"]):
-        return "`blocks` has a status that is none"
-    return ""
+    if len({block["id"] for block in snapshot["blocks"]}) < len(snapshot["blocks"]):
+        return "`blocks` has an id twice"
+    return "" if all(map(_is_block, snapshot["blocks"])) else "`blocks` has one that no text defines"
+
+
+def _is_record(record: "Any", fields: "dict[str, type]") -> bool:
+    if not isinstance(record, dict) or not all(isinstance(record.get(name), kind) for name, kind in fields.items()):
+        return False
+    return all(value is None or isinstance(value, str) or _is_count(value) for value in record.values())
+
+
+def _is_block(block: "dict[str, Any]") -> bool:
+    ends = block["content"][-1:] in ("", "\n", "\r")
+    return ends and grammar.is_id(block["id"]) and block["status"] in (ACTIVE, DISCARDED)
+
+
+def _is_count(value: "Any") -> bool:
+    return value.__class__ is int and 0 <= value < 2**53

@@ -20,7 +20,7 @@ ASSISTANT = "assistant"
 SYSTEM = "system"
 TOOL = "tool"
 USER = "user"
-_SYSTEM_ROLES = (SYSTEM, "developer")
+SYSTEM_ROLES = (SYSTEM, "developer")
 
 # What in a message belongs to a pair: a call, its result; the same of a tool that the provider itself runs, both of
 # which stand in what the model says; and a reference to an item that the provider keeps, which may be either.
@@ -70,6 +70,8 @@ class Shape:
     # Where the results of a message's calls must stand, and whether no two calls of a history may have one id.
     results_stand = LATER
     unique_ids = False
+    # Whether messages of one role that stand side by side are one to the provider.
+    turns_merge = False
     # Whether a system message within a history must be its last or stand in front of an answer.
     system_ends_turn = False
 
@@ -78,14 +80,15 @@ class Shape:
         role = field(message, "role")
         if not isinstance(role, str):
             return None
-        return SYSTEM if role in _SYSTEM_ROLES else role
+        return SYSTEM if role in SYSTEM_ROLES else role
 
     def units(self, message: "Message") -> "list[Unit]":
         """What of a message is consumed as one."""
         role = self.role(message)
         if role is None or not isinstance(message, dict):
             return []
-        return [Unit(None, role, (message.get("id"), message.get("tool_call_id")), message.get("content"))]
+        ids = (message.get("id"), message.get("tool_call_id"), *self.calls(message))
+        return [Unit(None, spoken(message, role), ids, message.get("content"))]
 
     def text(self, content: "Any") -> "str | None":
         """The text of a unit's content: a string, or its text parts joined by LF; None where there is none."""
@@ -130,10 +133,8 @@ class Shape:
         """The tool calls and the results in a message, in their order."""
         role = self.role(message)
         if role == ASSISTANT:
-            ids = [field(call, "id") for call in listed(field(message, "tool_calls"))]
-            return [(CALL, id, "") for id in ids if isinstance(id, str)]
-        answered = field(message, "tool_call_id") if role == TOOL else None
-        return [(RESULT, answered, "")] if isinstance(answered, str) else []
+            return [(CALL, text_of(call, "id"), "") for call in listed(field(message, "tool_calls"))]
+        return [(RESULT, text_of(message, "tool_call_id"), "")] if role == TOOL else []
 
     def calls(self, message: "Message") -> "list[str]":
         """The ids of the tool calls that a message makes; the name of the tool where a call has none."""
@@ -156,6 +157,17 @@ def field(thing: "Any", key: str) -> "Any":
         return getattr(thing, key, None)
     except Exception:
         return None
+
+
+def text_of(thing: "Any", key: str) -> "str | None":
+    """A field that is a string; None where it is none."""
+    value = field(thing, key)
+    return value if isinstance(value, str) else None
+
+
+def spoken(message: "Message", role: str) -> str:
+    """Who speaks, by the name that the message itself has for a system's role."""
+    return str(message["role"]) if role == SYSTEM else role
 
 
 def listed(value: "Any") -> "list[Any]":

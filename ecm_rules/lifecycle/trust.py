@@ -21,7 +21,7 @@ BLOCK = "block"
 DISCARD = "discard"
 _ALLOW = "allow"
 # What a message is by who speaks, where an adapter does not tell.
-_ORIGINS = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool_result"}
+_ORIGINS = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool_result"}
 
 
 class Source:

@@ -305,7 +305,9 @@ def test_what_is_not_recognised_is_sent_as_it_is(message: Any, folder: pathlib.P
 def test_a_history_of_another_shape_is_a_problem(folder: pathlib.Path) -> None:
     told = viewed("-", folder=folder, stdin='[{"type": "text"}]')
     assert [problem["code"] for problem in told["problems"]] == ["unrecognised-history"]
-    shown = run("lifecycle", "view", "-", cwd=folder, stdin='[{"type": "text"}]').stdout
+    (folder / "plan.md").write_text("<!--BLOCK_ID:plan-->\nx\n<!--/BLOCK_ID:plan-->\n")
+    shown = run("lifecycle", "view", "-", "--source", "plan.md", cwd=folder, stdin='[{"type": "text"}]').stdout
+    assert "injected" not in shown
     assert "unrecognised-history  no message of the history has the shape neutral" in shown
 
 
@@ -420,6 +422,14 @@ def test_a_state_goes_on(folder: pathlib.Path) -> None:
     assert sorted(os.listdir(folder)) == ["end.md", "history.json", "phase.md", "s.json"]
 
 
+def test_a_state_that_could_not_be_read_again_is_not_kept(folder: pathlib.Path) -> None:
+    (folder / "long.md").write_text("<!--BLOCK_ID:long-->\n" + "\u65e5" * 12_000_000 + "\n<!--/BLOCK_ID:long-->\n")
+    done = run("lifecycle", "view", "history.json", "--source", "long.md", "--state", "s.json", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "s.json: not kept: more than 67108864 bytes" in done.stderr
+    assert not (folder / "s.json").exists()
+
+
 def snapshot(**changes: Any) -> str:
     return json.dumps({**Session(load_trust(None)).snapshot(), **changes})
 
@@ -435,6 +445,7 @@ def snapshot(**changes: Any) -> str:
         '{"format": 1}',
         snapshot(format=2),
         snapshot(request_sequence=-1),
+        snapshot(request_sequence=10**4000),
         snapshot(blocks=[{"id": "a"}]),
         snapshot(consumed=[3]),
         snapshot().replace('"format": 1', '"format": 1, "format": 1'),

@@ -38,11 +38,11 @@ USER = {"role": "user", "content": "go on"}
 TOLD = {"role": "system", "content": "be brief"}
 
 
-def uses(*ids: str, **more: Any) -> dict[str, Any]:
+def uses(*ids: str | None, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": [{"type": "tool_use", "id": id, **more} for id in ids]}
 
 
-def results(*ids: str, say: str = "") -> dict[str, Any]:
+def results(*ids: str | None, say: str = "") -> dict[str, Any]:
     own = [{"type": "text", "text": say}] if say else []
     parts = [{"type": "tool_result", "tool_use_id": id, "content": LONG} for id in ids]
     return {"role": "user", "content": [*parts, *own]}
@@ -110,13 +110,34 @@ CASES: dict[str, tuple[str, list[Any], list[tuple[int, str]]]] = {
     "anthropic: an id again": ("anthropic", [uses("a"), results("a"), uses("a"), results("a")], [(3, "ECM813")]),
     "anthropic: called twice": ("anthropic", [uses("a", "a"), results("a")], [(1, "ECM813")]),
     "anthropic: late": ("anthropic", [uses("a"), USER, results("a")], [(3, "ECM814")]),
-    "anthropic: in two messages": ("anthropic", [uses("a", "b"), results("a"), results("b")], [(3, "ECM814")]),
+    "anthropic: in two messages": ("anthropic", [uses("a", "b"), results("a"), results("b")], []),
+    "anthropic: called in two messages": ("anthropic", [uses("a"), uses("b"), results("a", "b")], []),
+    "anthropic: an answer between": (
+        "anthropic",
+        [uses("a"), results(say="x"), {"role": "assistant", "content": "y"}, results("a")],
+        [(4, "ECM814")],
+    ),
     "anthropic: behind a system message": ("anthropic", [uses("a"), TOLD, results("a")], [(3, "ECM814")]),
     "anthropic: early": ("anthropic", [results("a"), uses("a"), USER], [(1, "ECM814")]),
     "anthropic: behind a text": (
         "anthropic",
         [uses("a"), {"role": "user", "content": [{"type": "text", "text": "x"}, *results("a")["content"]]}],
         [(2, "ECM814")],
+    ),
+    "anthropic: without an id": ("anthropic", [uses(None), results(None)], [(1, "ECM811"), (2, "ECM812")]),
+    "openai-chat: without an id": (
+        "openai-chat",
+        [
+            {"role": "assistant", "content": None, "tool_calls": [{"type": "function"}]},
+            {"role": "tool", "content": "x"},
+            USER,
+        ],
+        [(1, "ECM811"), (2, "ECM812")],
+    ),
+    "openai-responses: without an id": (
+        "openai-responses",
+        [{"type": "function_call"}, {"type": "web_search_call"}, {"type": "function_call_output"}, USER],
+        [(1, "ECM811"), (3, "ECM812")],
     ),
     "anthropic: searched": ("anthropic", [USER, searched("a"), results("a")], []),
     "anthropic: paused": ("anthropic", [USER, searched(result=False)], []),
@@ -199,6 +220,11 @@ CASES: dict[str, tuple[str, list[Any], list[tuple[int, str]]]] = {
     "gemini: twice": ("gemini", [asks("f:1"), responds("f:1", "f:1")], [(2, "ECM813")]),
     "gemini: late": ("gemini", [asks("f:1"), SAID, responds("f:1")], [(3, "ECM814")]),
     "gemini: late, by name": ("gemini", [asks("f"), SAID, responds("f")], [(3, "ECM814")]),
+    "gemini: by name, behind one that nobody answered": (
+        "gemini",
+        [SAID, asks("f"), SAID, asks("f"), responds("f")],
+        [(2, "ECM811")],
+    ),
     "gemini: in two contents": ("gemini", [asks("f", "g"), responds("f"), responds("g")], [(3, "ECM814")]),
     "gemini: a tool of the provider": (
         "gemini",
@@ -363,8 +389,10 @@ def test_a_view_that_breaks_a_pair_is_not_sent(name: str) -> None:
     lifetimes.load_source(BLOCKS, "s.md")
     view = lifetimes.view(history)
     assert all(sent is message for sent, message in zip(view.core, history, strict=True))
-    assert view.changes == []
+    assert (view.changes, view.injected, view.messages) == ([], None, history)
     assert [problem["code"] for problem in view.problems] == ["broken-pair"]
+    lifetimes.view(history)
+    assert [event["action"] for event in lifetimes.audit].count("view_rejected") == 1
     rejected = lifetimes.audit[-1]
     assert (rejected["action"], rejected["reason"]) == ("view_rejected", "message 2 lost a tool result")
     assert "ephemeral_consumed" not in [event["action"] for event in lifetimes.audit]
@@ -408,6 +436,8 @@ PLACES: dict[str, tuple[str, list[Any], int]] = {
     "behind results": ("anthropic", [USER, uses("a"), results("a")], 3),
     "behind what a user says": ("anthropic", [USER, uses("a"), USER], 3),
     "in front of an open call": ("anthropic", [USER, uses("a")], 1),
+    "in front of a prefill and its system message": ("anthropic", [USER, TOLD, PREFILL], 1),
+    "behind what is only referred to": ("openai-responses", [USER, {"type": "item_reference", "id": "i"}], 2),
     "in front of a prefill": ("anthropic", [USER, PREFILL], 1),
     "in front of a paused answer": ("anthropic", [USER, searched(result=False), searched(call=False)], 1),
     "in front of an answer that waits": ("anthropic", [USER, searched("a", result=False), results("a")], 1),
@@ -437,3 +467,9 @@ def test_blocks_of_a_system_prompt_are_no_message(shape: str) -> None:
     history = answered(shape)
     view = session(shape, "system").view(history)
     assert (view.system, view.injected, view.messages) == (BLOCKS, None, history)
+
+
+def test_many_calls_of_one_name_are_paired_in_a_moment() -> None:
+    history = [said("gemini", "q"), asks(*["f"] * 50_000), responds(*["f"] * 50_000)]
+    assert check_pairs(history, SHAPES["gemini"]) == []
+    assert session("gemini", "last").view(history).injected == 3

@@ -153,6 +153,49 @@ def test_loading_a_source_again_tells_nothing_twice() -> None:
     ]
 
 
+def test_a_source_full_of_what_is_in_vain_is_loaded_in_a_moment() -> None:
+    lifetimes = session()
+    for _ in range(2):
+        lifetimes.load_source("<!--BLOCK_ID:a-->\n" * 200_000, "s.md")
+    assert len(lifetimes.diagnostics) == 200_000
+
+
+def test_a_developer_message_is_audited_by_its_own_name() -> None:
+    lifetimes = session()
+    view = lifetimes.view([{"role": "developer", "content": "<!--ephemeral-->\n<!--DISCARD_BLOCK:a-->"}, assistant()])
+    assert {event["source"] for event in lifetimes.audit} == {"message:developer"}
+    assert [problem["code"] for problem in view.problems] == ["ephemeral-system-message"]
+
+
+def test_an_answer_with_other_calls_is_another_answer() -> None:
+    lifetimes = session()
+    for call in ("c1", "c2"):
+        lifetimes.view([{**assistant(EPHEMERAL), "tool_calls": [{"id": call}]}, tool("x", call), assistant()])
+    assert len(lifetimes.audit) == 2
+
+
+def test_ids_that_are_equal_and_not_the_same_are_told_apart_after_a_restore_too() -> None:
+    lifetimes, history = session(), [{"role": "user", "id": told, "content": EPHEMERAL} for told in (1, True, 1.0)]
+    lifetimes.view([*history, assistant()])
+    resumed = session()
+    resumed.restore(lifetimes.snapshot())
+    for again in (lifetimes, resumed):
+        again.view([history[1], assistant()])
+        assert len(again.audit) == 3
+
+
+def failing() -> str:
+    raise RuntimeError
+
+
+@pytest.mark.parametrize(("clock", "timestamp"), [(failing, ""), (lambda: 17.5, "17.5")])
+def test_a_clock_that_fails_costs_an_event_its_time_alone(clock: Any, timestamp: str) -> None:
+    lifetimes = Session(Trusting(), clock=clock)
+    lifetimes.load_source(BLOCKS, "s.md")
+    assert [event["timestamp"] for event in lifetimes.audit] == [timestamp] * 2
+    session().restore(json.loads(json.dumps(lifetimes.snapshot())))
+
+
 def test_text_that_reads_like_a_list_is_no_list() -> None:
     listed = [{"text": "<!--ephemeral-->", "type": "text"}]
     view = session().view([user(listed), user(json.dumps(listed, separators=(",", ":"))), assistant()])
@@ -320,6 +363,20 @@ def torn() -> list[Any]:
         for value in wrong:
             found.append({**good(), key: value})
         found.append({k: v for k, v in good().items() if k != key})
+    for key, field, value in [
+        ("blocks", "id", "a-->\n<!--BLOCK_ID:b"),
+        ("blocks", "content", "no line end"),
+        ("blocks", "status", "asleep"),
+        ("audit", "request_sequence", -1),
+        ("audit", "request_sequence", 10**4300),
+        ("audit", "more", {"shared": []}),
+        ("diagnostics", "line", True),
+    ]:
+        changed = good()
+        changed[key][0][field] = value
+        found.append(changed)
+    found += [{**good(), "format": True}, {**good(), "format": 1.0}, {**good(), "request_sequence": 10**4300}]
+    found.append({**good(), "blocks": good()["blocks"][:1] * 2})
     for key in ("blocks", "audit", "diagnostics"):
         for field in good()[key][0]:
             if field not in ("block_id", "original_bytes"):

@@ -216,6 +216,11 @@ REPLACED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             "parts": [responded({"out": stone_of({"code": 0, "out": LONG, "err": "e"})}, scheduling="X")],
         },
     ),
+    "gemini: a response of several texts": (
+        "gemini",
+        {"role": "user", "parts": [responded({"error": "", "output": LONG})]},
+        {"role": "user", "parts": [responded({"output": stone_of({"error": "", "output": LONG})})]},
+    ),
     "gemini: in the SDK's spelling": (
         "gemini",
         {"role": "user", "parts": [{"function_response": {"name": "f", "response": {"result": LONG}}}]},

@@ -36,7 +36,7 @@ format: .venv/dev
 
 # side by side with peers; see bench/README.md
 bench: .venv/bench
-	@for script in bench/decide.py bench/hook.py bench/load.py bench/analysis.py bench/lifecycle.py; do $(BIN)/python $$script $(ARGS) || exit 1; done
+	@for script in bench/decide.py bench/hook.py bench/meter.py bench/load.py bench/analysis.py bench/lifecycle.py; do $(BIN)/python $$script $(ARGS) || exit 1; done
 
 # the tables of README.md, from the tables
 readme: .venv/core

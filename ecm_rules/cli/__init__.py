@@ -20,6 +20,7 @@ from ecm_rules.cli import (
     scenarios,
     schema,
     session,
+    status,
     table,
 )
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(session.run)
+app.command("status")(status.status)
 app.command("policy")(policy.policy)
 app.command("verify-envelope")(envelopes.verify_envelope)
 app.command("budget")(budget.budget)

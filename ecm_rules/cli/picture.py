@@ -12,6 +12,7 @@ from ecm_rules.cli import output
 from ecm_rules.engine import program
 from ecm_rules.engine.policy import Policy
 from ecm_rules.kernel.sessions import Session
+from ecm_rules.kernel.status import Status
 from ecm_rules.tables.findings import printable
 from ecm_rules.tables.models import Declared, Step
 
@@ -22,15 +23,40 @@ _ZONE_STYLES = {"green": "green", "amber": "yellow", "red": "red", "critical": "
 
 def show(session: Session, policy: Policy) -> None:
     """Print it: in colour on a terminal, plain in a pipe or with NO_COLOR; lines are never wrapped for a pipe."""
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-    if console.width < _NARROWEST:
-        console.width = _NARROWEST
-    table = policy.table
+    console, table = _console(), policy.table
     _heading(console, session)
     _gauge(console, session.meter, table.zones)
     _signals(console, session, table.vocabulary.declared())
     _rows(console, session, {row.id: row.why for row in table.rows})
     _steps(console, session, {step.name: step for step in table.vocabulary.steps})
+
+
+def show_status(status: Status) -> None:
+    """Print a meter: the gauge, what else was measured, and where it was written."""
+    console, meter = _console(), status.meter
+    facts = [
+        f"compactions {meter['compaction_count']}",
+        f"tool results {meter['tool_result_share_est']:.0%} of the content",
+    ]
+    budget = meter["budget"]
+    if budget["spent_tokens_est"] is not None:
+        ceiling = f" of {output.number(budget['ceiling_tokens'])}" if budget["ceiling_tokens"] else ""
+        facts.append(f"spent {output.number(budget['spent_tokens_est'])}{ceiling} tokens")
+    elif budget["ceiling_tokens"]:
+        facts.append(f"budget {output.number(budget['ceiling_tokens'])} tokens")
+    facts.append(f"turns since the last checkpoint {meter['externalize_age_turns']}")
+    if meter["session_id"]:
+        console.print(Text(printable(f"session {meter['session_id']}"), "dim"))
+    _gauge(console, meter, status.zones)
+    console.print(Text("  " + " · ".join(facts), "dim"))
+    console.print(Text(f"  written to {status.path}" if status.path else "  not written", "dim"))
+
+
+def _console() -> Console:
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if console.width < _NARROWEST:
+        console.width = _NARROWEST
+    return console
 
 
 def _heading(console: Console, session: Session) -> None:

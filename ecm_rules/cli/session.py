@@ -13,7 +13,9 @@ _MOST = 10**12
 
 
 def run(
-    transcript: Annotated[str, typer.Argument(metavar="TRANSCRIPT", help="A Claude Code transcript (.jsonl).")],
+    transcript: Annotated[
+        str, typer.Argument(metavar="TRANSCRIPT", help="The transcript of a session, as its client wrote it.")
+    ],
     window_tokens: Annotated[
         int | None,
         typer.Option(
@@ -49,6 +51,7 @@ def run(
             {
                 "transcript": {
                     "path": transcript,
+                    "format": session.format,
                     "model": session.model,
                     "records": session.records,
                     "bad_lines": session.bad_lines,

@@ -27,9 +27,9 @@ _SHIPPED = (
 
 
 def programs(project: str) -> "dict[str, Any] | None":
-    """{"enabled", "audit", "budget_tokens", "program", "hosts", "models"} of a project, None where it has not opted in.
+    """{"enabled", "audit", "budget_tokens", "window_tokens", "program"} of a project and what `load_hosts` gives.
 
-    Raises what `build` raises, and OSError where a file is there but cannot be read.
+    None where it has not opted in. Raises what `build` raises, and OSError where a file is there but cannot be read.
     """
     own = [_content(os.path.join(project, name)) for name in _PROJECT]
     # Most projects have no such key, and are not worth a parser; what looks like one is left to the parser.
@@ -56,6 +56,7 @@ def build(project: str) -> "dict[str, Any]":
         "enabled": table.enabled,
         "audit": dict(table.audit),
         "budget_tokens": table.budget_tokens,
+        "window_tokens": table.window_tokens,
         "program": compile_table(table),
         **load_hosts(),
     }

@@ -10,15 +10,10 @@ import sys
 
 from ecm_rules.engine import program as engine
 from ecm_rules.hosts import cache
-from ecm_rules.kernel import audit, files, ledger, meter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ecm_rules.kernel import audit, files, ladder, ledger, meter, payloads
 
 MAX_PAYLOAD = 16 << 20
 MAX_TRANSCRIPT = 4 << 20
-MAX_SESSION = 200
 
 
 def main() -> int:
@@ -57,103 +52,26 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
     given = meter.parse(payload, MAX_PAYLOAD)
     if isinstance(given, engine.Unreadable):
         return f"payload: {given.reason}"
-    program, paths = programs["program"], host["payload"]
-    session, agent = _text(given, paths["session"]), _text(given, paths["agent"])
-    if session and len(session) > MAX_SESSION:
-        session = files.session_name(session)
-    own = audit.meter_of(programs["audit"], agent)
+    program, told = programs["program"], payloads.read(host, given)
+    own = audit.meter_of(programs["audit"], told.agent)
     before = meter.load(os.path.join(project, own))
-    if not isinstance(before, dict) or before.get("session_id") != session:
+    if not isinstance(before, dict) or before.get("session_id") != told.session:
         before = {}  # another session's count and spending are not this one's
-    accounts, complaint = ledger.consult(project, programs["audit"])
-    before = ledger.unsettled(accounts, before, session, agent)
-    measured = measure(programs, host, given, session, agent, before)
-    measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, agent)
-    told = audit.answer(program, engine.decide(program, measured, engine.role_of(agent is not None)), measured)
+    accounts, unread = ledger.consult(project, programs["audit"])
+    before = ledger.unsettled(accounts, before, told.session, told.agent)
+    tally, complaint = ladder.tally_of(programs, told.transcript, MAX_TRANSCRIPT, (project, own))
+    externalized = ledger.externalized_at(project, programs["audit"], program, told.session)
+    measured = ladder.measure(
+        programs, told, tally, before, ceiling=programs["budget_tokens"], externalized_at=externalized
+    )
+    measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, told.agent)
+    role = engine.role_of(told.agent is not None)
+    answer = audit.answer(program, engine.decide(program, measured, role), measured)
     try:
         files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
     finally:  # it was decided, whether or not the meter could be kept
-        audit.record(project, programs["audit"], told, session, measured["updated_at"], agent)
-    return complaint or unwritten
-
-
-def measure(
-    programs: "dict[str, Any]",
-    host: "dict[str, Any]",
-    given: "dict[str, Any]",
-    session: "str | None",
-    agent: "str | None",
-    before: "dict[str, Any]",
-) -> "dict[str, Any]":
-    """The meter after a payload: the client's own reading, else its transcript's, else the one before.
-
-    `before` is the session's meter so far, as it was found; what is kept of it is checked first.
-    """
-    program, paths, ceiling = programs["program"], host["payload"], programs["budget_tokens"]
-    values, missing, _ = engine.read(program, before)
-    kept = {name: None if name in missing else value for name, value in values.items()}
-    window, percentage = _number(given, paths["window"]), _number(given, paths["used_percentage"])
-    window_basis = "client" if window else None
-    if window is None and before.get("window_basis") == "client":
-        window, window_basis = _number(before, ["window_tokens"]), "client"
-    used, utilization, source, basis = None, None, "unknown", "no reading"
-    path = _text(given, paths["agent_transcript" if agent else "transcript"])
-    silent = _find(given, paths["used_percentage"][:-1]) is None  # the payload is not about the window
-    if percentage:
-        utilization, source, basis = percentage / 100, "host", "client's reading"
-        used = int(window * utilization) if window else None
-    elif path and os.path.isfile(path):
-        from ecm_rules.kernel import transcripts
-
-        tally = transcripts.read(path, host["usage"], MAX_TRANSCRIPT)
-        chain = tally.side if agent and tally.side.messages else tally.main
-        if window is None:
-            window, window_basis = transcripts.window(programs["models"], chain.model), "model"
-        if not tally.partial or chain.used is not None:
-            measured = transcripts.measure(tally, chain, program, host, window, window_basis, ceiling)
-            if tally.partial:  # what stands before the part that was read happened all the same
-                measured["compaction_count"] = max(measured["compaction_count"], kept["compaction_count"] or 0)
-                budget = measured["budget"]
-                budget["spent_tokens_est"] = max(budget["spent_tokens_est"], kept["spent"] or 0)
-            return {**measured, "session_id": session}
-        silent = True
-    # Null before the first response and zero after a compaction are about the window: the client itself does not know.
-    if utilization is None and silent:
-        utilization = _number(before, ["utilization"])
-        used = int(_number(before, ["used_tokens_est"]) or 0) or None
-        source, basis = ("host", "earlier reading") if utilization is not None else (source, basis)
-    return meter.compose(
-        program,
-        session,
-        used,
-        window,
-        source,
-        basis,
-        utilization=utilization,
-        window_basis=window_basis,
-        share=kept["tool_result_share"],
-        compactions=kept["compaction_count"] or 0,
-        ceiling=ceiling,
-        spent=kept["spent"],
-    )
-
-
-def _find(given: "Any", path: "list[str]") -> "Any":
-    for key in path:
-        if given.__class__ is not dict:
-            return None
-        given = given.get(key)
-    return given
-
-
-def _text(given: "dict[str, Any]", path: "list[str]") -> "str | None":
-    value = _find(given, path)
-    return value if value.__class__ is str and value else None
-
-
-def _number(given: "dict[str, Any]", path: "list[str]") -> "float | None":
-    value = _find(given, path)
-    return value if value.__class__ in (int, float) and 0 < value < 1e15 else None
+        audit.record(project, programs["audit"], answer, told.session, measured["updated_at"], told.agent)
+    return complaint or unread or unwritten
 
 
 if __name__ == "__main__":

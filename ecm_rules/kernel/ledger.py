@@ -35,6 +35,7 @@ MAX_STATE = 256 << 20
 # A prompt adds up the last lines, and once in so many bytes somebody keeps the sum.
 KEEP_EVERY = 32 << 10
 _GUARD = 256
+_TAIL = 1 << 16
 
 
 def load(project: str, paths: "Mapping[str, str]", *, step: "int | None" = MAX_STEP) -> "Accounts":
@@ -125,6 +126,33 @@ def operation(
         "commit_ok": committed,
     }
     _append(project, paths, _line(now, session, files.short(agent) if agent else None, accounts.OPERATION, **told))
+
+
+def externalized_at(
+    project: str, paths: "Mapping[str, str]", program: "dict[str, Any]", session: "str | None"
+) -> "str | None":
+    """When the end of the ledger says that a session was last written down, ISO 8601 in UTC; None where it says nothing
+    of it: an operation that has steps writes down first.
+    """
+    try:
+        path = files.state_path(project, paths.get("budget_ledger", FILE), make=False)
+        with places.open_regular(path, follow=False) as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
+            lines = stream.read(_TAIL).split(b"\n")
+    except OSError:
+        return None
+    session = files.short(session) if session else session
+    for line in reversed(lines):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if entry.__class__ is not dict or entry.get("session_id") != session:
+            continue
+        operation, time = entry.get("operation"), entry.get("ts")
+        if operation.__class__ is str and program["steps"].get(operation) and time.__class__ is str:
+            return time
+    return None
 
 
 def consult(project: str, paths: "Mapping[str, str]") -> "tuple[Accounts | None, str | None]":

@@ -63,6 +63,7 @@ def compose(
     window_basis: "str | None" = None,
     share: "float | None" = None,
     compactions: int = 0,
+    age: int = 0,
     ceiling: "int | None" = None,
     spent: "float | None" = None,
 ) -> "dict[str, Any]":
@@ -70,8 +71,8 @@ def compose(
 
     used: tokens in the window, None unknown. window: its size in tokens, None unknown. source: `host`,
     `transcript_heuristic` or `unknown`. basis, window_basis: what the two numbers were read from. utilization: where
-    it is known without the two, 0 to 1. share: 0 to 1. More tokens than the window holds is a contradiction, and makes
-    the reading unknown.
+    it is known without the two, 0 to 1. share: 0 to 1. age: turns since the session was last written down. More tokens
+    than the window holds is a contradiction, and makes the reading unknown.
     """
     if utilization is None and used is not None and window:
         utilization = used / window
@@ -93,6 +94,7 @@ def compose(
         "zone": zones.zone(program["zones"], utilization),
         "tool_result_share_est": None if share is None else round(share, 6),
         "compaction_count": compactions,
+        "externalize_age_turns": age,
         "budget": {"ceiling_tokens": ceiling, "spent_tokens_est": spent},
         "updated_at": now(),
     }

@@ -9,20 +9,20 @@ import attrs
 from ecm_rules.engine import program
 from ecm_rules.engine.policy import Policy, RowTrace
 from ecm_rules.engine.verdict import Verdict
-from ecm_rules.kernel import transcripts
+from ecm_rules.kernel import ladder, transcripts
+from ecm_rules.kernel.payloads import GIVEN, Told
 from ecm_rules.tables.hosts import load_hosts
-
-HOST = "claude-code"
 
 
 class NoSession(Exception):
-    """The file holds nothing that a session of this host writes."""
+    """The file holds nothing that a client writes of a session."""
 
 
 @attrs.frozen
 class Session:
     """What a transcript says and what the policy decides about it. `meter` is the snapshot that was decided on."""
 
+    format: str
     model: str | None
     records: int
     bad_lines: int
@@ -32,22 +32,24 @@ class Session:
 
 
 def measure(policy: Policy, path: str, *, window: int | None = None, budget: int | None = None) -> Session:
-    """Read a Claude Code transcript and decide. Raises OSError where it cannot be read, NoSession where it is none.
+    """Read a transcript and decide. Raises OSError where it cannot be read, NoSession where it is of no known format.
 
-    window: tokens that the window holds; else the model's, by the table of models. budget: the ceiling in tokens; else
-    the project's. A transcript of a subagent's own is decided in that role.
+    window: tokens that the window holds; else the project's, the client's word, the model's by the table of models.
+    budget: the ceiling in tokens; else the project's. A transcript of a subagent's own is decided in that role.
     """
     known = load_hosts()
-    host = known["hosts"][HOST]
-    tally = transcripts.read(path, host["usage"])
-    chain = tally.chain()
-    if tally.size and not (chain.session or chain.messages):
-        raise NoSession("found no record of a Claude Code session")
-    basis = "given" if window else "model"
-    window = window or transcripts.window(known["models"], chain.model)
-    snapshot = transcripts.measure(
-        tally, chain, policy.program, host, window, basis, budget or policy.table.budget_tokens
+    tally = transcripts.read(path, known)
+    if tally.format is None and (tally.size or tally.unread):
+        raise NoSession(f"found {tally.unread or 'no record of a session'}")
+    chain, told = tally.chain(), Told()
+    told.session = chain.session
+    told.window, told.window_basis = window, GIVEN if window else None
+    snapshot = ladder.measure(
+        {**known, "program": policy.program, "window_tokens": policy.table.window_tokens},
+        told,
+        tally,
+        ceiling=budget or policy.table.budget_tokens,
     )
     role = program.role_of(tally.subagent())
     verdict, trace = policy.decide(snapshot, role), policy.trace(snapshot, role)
-    return Session(chain.model, tally.records, tally.bad_lines, snapshot, verdict, trace)
+    return Session(tally.format or "unknown", chain.model, tally.records, tally.bad_lines, snapshot, verdict, trace)

@@ -1,237 +1,168 @@
-"""What a host's own transcript says about its window. ECM §"The meter + zone ladder".
+"""Transcripts as files: read whole, from near their end, or from where they were left. Part of the runtime ring.
 
-Part of the runtime ring. Bytes in, line by line, split on LF alone; what cannot be read is counted and passed over.
+Bytes in, line by line, split on LF alone; what cannot be read is counted and passed over. A last line without its LF
+counts for what it says, and is read again when it is complete. A file that is one JSON document over many lines is one
+record.
 """
 
 import json
+import os
 
-from ecm_rules.kernel import meter
+from ecm_rules.kernel import resume
+from ecm_rules.kernel.tally import Rewound, Tally
 from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
     from typing import Any
 
-SYNTHETIC = "<synthetic>"
-_MANY = 10**12  # no window and no bill is larger
+MAX_LINE = 8 << 20
+"""Bytes of a line, or of a document, that are read: more of them would not be in any window as text."""
+_CHUNK = 1 << 20
 
 
-class Chain:
-    """One chain of messages: the session's own, or its subagents'. Sizes are bytes of UTF-8 since the last boundary."""
+def read(
+    path: str, known: "dict[str, Any]", limit: "int | None" = None, state: "tuple[str, str] | None" = None
+) -> Tally:
+    """The tally of the transcript at `path`. Raises OSError where it cannot be read.
 
-    __slots__ = ("compactions", "images", "messages", "model", "post_tokens", "session", "sizes", "used")
-
-    def __init__(self) -> None:
-        self.session: "str | None" = None
-        self.messages = 0
-        self.compactions = 0
-        self.model: "str | None" = None
-        self.clear(None)
-
-    def clear(self, post_tokens: "int | None") -> None:
-        """A compaction boundary: whatever was measured before it says nothing about the window now."""
-        self.used: "int | None" = None
-        self.post_tokens = post_tokens
-        self.images = 0
-        self.sizes = {"text": 0, "thinking": 0, "tool_call": 0, "tool_result": 0}
-
-    def share(self) -> "float | None":
-        """Tool results as a part of all content, None where there is no content."""
-        whole = sum(self.sizes.values())
-        return self.sizes["tool_result"] / whole if whole else None
-
-
-class Transcript:
-    """The tally of a Claude Code transcript. `usage` is the host's `usage` in rules/hosts.yaml."""
-
-    __slots__ = ("_spent", "bad_lines", "main", "partial", "records", "side", "size", "usage")
-
-    def __init__(self, usage: "dict[str, list[str]]") -> None:
-        self.usage = usage
-        self.main = Chain()
-        self.side = Chain()
-        self.size = 0
-        self.records = 0
-        self.bad_lines = 0
-        self.partial = False
-        self._spent: "dict[str | int, tuple[int, int]]" = {}
-
-    def feed(self, line: bytes) -> None:
-        """Count one line, with or without its LF."""
-        self.size += len(line)
-        if not line.strip():
-            return
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            self.bad_lines += 1
-            return
-        self.records += 1
-        if record.__class__ is not dict:
-            return
-        chain = self.side if record.get("isSidechain") is True else self.main
-        session = record.get("sessionId")
-        if session.__class__ is str:
-            chain.session = session
-        kind = record.get("type")
-        if kind == "system" and record.get("subtype") == "compact_boundary":
-            details = _mapping(record.get("compactMetadata"))
-            chain.compactions += 1
-            chain.clear(_count(details.get("postTokens")) or None)
-        elif kind in ("user", "assistant"):
-            self._message(chain, record, kind == "assistant")
-
-    def subagent(self) -> bool:
-        """Whether this is a subagent's own transcript: no message of it is on the main chain."""
-        return self.side.messages > 0 and self.main.messages == 0
-
-    def chain(self) -> Chain:
-        """The chain that the reader of this transcript works in."""
-        return self.side if self.subagent() else self.main
-
-    def spent(self, cache_read_weight: float = 0) -> float:
-        """Tokens newly consumed by all messages, each counted once however many records it has."""
-        return sum(new + cached * cache_read_weight for new, cached in self._spent.values())
-
-    def _message(self, chain: Chain, record: "dict[str, Any]", assistant: bool) -> None:
-        message = record.get("message")
-        if message.__class__ is not dict:
-            return
-        chain.messages += 1
-        model = message.get("model")
-        if assistant:
-            if model == SYNTHETIC or record.get("isApiErrorMessage") is True:
-                return
-            if model.__class__ is str:
-                chain.model = model
-            self._usage(chain, message)
-        _content(chain, message.get("content"))
-
-    def _usage(self, chain: Chain, message: "dict[str, Any]") -> None:
-        usage = message.get("usage")
-        if usage.__class__ is not dict:
-            return
-        used = _sum(usage, self.usage["used"])
-        if not used:
-            return
-        chain.used = used
-        identity = message.get("id")
-        key = identity if identity.__class__ is str else self.records
-        self._spent[key] = (_sum(usage, self.usage["spent"]), _sum(usage, self.usage["cached"]))
-
-
-def read(path: str, usage: "dict[str, list[str]]", limit: "int | None" = None) -> Transcript:
-    """The tally of the transcript at `path`, or of its last `limit` bytes. Raises OSError where it cannot be read."""
-    transcript = Transcript(usage)
-    with places.open_regular(path) as lines:
-        if limit is not None and lines.seek(0, 2) > limit:
-            lines.seek(-limit, 2)
-            lines.readline()  # the rest of a line that began before
-            transcript.partial = True
-        else:
-            lines.seek(0)
-        for line in lines:
-            transcript.feed(line)
-    return transcript
-
-
-def measure(
-    transcript: Transcript,
-    chain: Chain,
-    program: "dict[str, Any]",
-    host: "dict[str, Any]",
-    window: "float | None",
-    window_basis: "str | None",
-    ceiling: "int | None",
-) -> "dict[str, Any]":
-    """The meter of one chain of a tally; `host` is its entry in rules/hosts.yaml."""
-    used, source, basis = reading(transcript, chain, program, host["overhead_tokens"])
-    return meter.compose(
-        program,
-        chain.session,
-        used,
-        window,
-        source,
-        f"{basis}, partial" if transcript.partial else basis,
-        window_basis=window_basis,
-        share=chain.share(),
-        compactions=chain.compactions,
-        ceiling=ceiling,
-        spent=transcript.spent(program["limits"]["cache_read_weight"]),
-    )
-
-
-def reading(
-    transcript: Transcript, chain: Chain, program: "dict[str, Any]", overhead: int
-) -> "tuple[int | None, str, str]":
-    """(used tokens or None, source, basis): the ladder from the host's own record down to an estimate.
-
-    `overhead` is what the host's system prompt and tools take in tokens, which no transcript shows.
+    known: what `tables.hosts.load_hosts` gives. limit: bytes to read at most; where more are new, the last of them are
+    read and the tally is partial. state: a project and the path of its meter, beside which it is remembered how far the
+    file was read; a state that cannot be kept is done without.
     """
-    limits = program["limits"]
-    if chain.used is not None:
-        return chain.used, "host", "usage record"
-    if chain.post_tokens is not None:
-        return chain.post_tokens, "host", "compaction boundary"
-    if chain.messages:
-        content = chain.sizes["text"] + chain.sizes["tool_call"] + chain.sizes["tool_result"]
-        tokens = int(content / limits["bytes_per_token"]) + chain.images * limits["image_tokens"]
-        return tokens + overhead, "transcript_heuristic", "content bytes"
-    if chain.session or not transcript.size:
-        return None, "unknown", "no messages yet"
-    return int(transcript.size / limits["bytes_per_token"]), "transcript_heuristic", "file bytes"
+    with places.open_regular(path) as stream:
+        found = os.fstat(stream.fileno())
+        reading = _Reading(stream, found.st_size, known["formats"], limit)
+        if state is None:
+            return reading.follow(None)
+        memory = resume.Memory(*state, path, known["key"])
+        tally = reading.follow(memory.load(stream, found, partial=limit is not None))
+        memory.save(stream, found, reading.left)
+    return tally
 
 
-def window(models: "dict[str, int]", model: object) -> "int | None":
-    """The window of a model in tokens, by the longest prefix of its name in the table `models`; None unknown."""
-    if model.__class__ is not str:
-        return None
-    known = [prefix for prefix in models if model.startswith(prefix)]
-    return models[max(known, key=len)] if known else None
+class _Reading:
+    """One pass over an open file, as far as it reached when it was opened."""
 
+    __slots__ = ("end", "formats", "left", "limit", "stream")
 
-def _content(chain: Chain, content: object) -> None:
-    sizes = chain.sizes
-    if content.__class__ is str:
-        sizes["text"] += _size(content)
-        return
-    for block in content if content.__class__ is list else ():
-        if block.__class__ is not dict:
-            continue
-        kind = block.get("type")
-        if kind in ("text", "thinking"):
-            sizes[kind] += _size(block.get(kind))
-        elif kind == "tool_use":
-            sizes["tool_call"] += _size(json.dumps(block.get("input"), ensure_ascii=False, separators=(",", ":")))
-        elif kind == "tool_result":
-            _result(chain, block.get("content"))
-        elif kind == "image":
-            chain.images += 1
+    def __init__(self, stream: "BufferedReader", end: int, formats: "dict[str, Any]", limit: "int | None") -> None:
+        self.stream = stream
+        self.end = end
+        self.formats = formats
+        self.limit = limit
+        self.left: "dict[str, Any] | None" = None
+        """Where to go on the next time: `offset`, `document` and `tally`; None where nothing is new."""
 
+    def follow(self, kept: "dict[str, Any] | None") -> Tally:
+        tally, offset = Tally(self.formats), 0
+        if kept is not None and kept["offset"]:
+            tally.restore(kept["tally"])
+            if kept["document"]:
+                return tally
+            offset = kept["offset"]
+        elif self._is_document():
+            return self._document(tally)
+        if self.limit is not None and self.end - offset > self.limit:
+            tally, offset = self._near_the_end(self.limit)
+        try:
+            offset, tail = self._lines(tally, offset)
+        except Rewound as rewound:
+            tally, offset = self._anew(rewound, with_tail=False)
+            offset, tail = self._lines(tally, offset)
+        tally.branch = None
+        # Written out now: what the tail says is only for the moment.
+        self.left = {"offset": offset, "document": False, "tally": json.dumps(tally.state())}
+        try:
+            tally.end(tail)
+        except Rewound as rewound:
+            tally, offset = self._anew(rewound, with_tail=True)
+            tally.end(self._lines(tally, offset)[1])
+        return tally
 
-def _result(chain: Chain, content: object) -> None:
-    if content.__class__ is str:
-        chain.sizes["tool_result"] += _size(content)
-        return
-    for block in content if content.__class__ is list else ():
-        if block.__class__ is dict:
-            if block.get("type") == "text":
-                chain.sizes["tool_result"] += _size(block.get("text"))
-            elif block.get("type") == "image":
-                chain.images += 1
+    def _anew(self, rewound: Rewound, with_tail: bool) -> "tuple[Tally, int]":
+        if self.limit is not None and self.end > self.limit:
+            return self._near_the_end(self.limit)
+        tally = Tally(self.formats)
+        tally.branch = rewound.lineage(self._records(with_tail))
+        return tally, 0
 
+    def _near_the_end(self, limit: int) -> "tuple[Tally, int]":
+        tally = Tally(self.formats)
+        tally.partial = True
+        self.stream.seek(self.end - limit)
+        begun = self.stream.readline(limit)  # the rest of a line that began before
+        return tally, self.end - limit + len(begun)
 
-def _size(text: object) -> int:
-    return len(text.encode("utf-8", "surrogatepass")) if text.__class__ is str else 0
+    def _lines(self, tally: Tally, offset: int) -> "tuple[int, bytes]":
+        """Count the complete lines from `offset` on. How far they reach, and what stands behind the last LF."""
+        stream, end, feed = self.stream, self.end, tally.feed
+        stream.seek(offset)
+        while offset < end:
+            line = stream.readline(min(end - offset, MAX_LINE))
+            if line.endswith(b"\n"):
+                feed(line)
+                offset += len(line)
+            elif len(line) < MAX_LINE:
+                return offset, line  # the end, or the file was cut while it was read
+            else:
+                length = self._rest(offset + len(line))
+                if length is None:
+                    tally.main.cut = True
+                    return offset, b""
+                tally.skip(len(line) + length)
+                offset += len(line) + length
+        return offset, b""
 
+    def _rest(self, offset: int) -> "int | None":
+        """The length of the rest of a long line with its LF, None where that is not written yet."""
+        length = 0
+        while True:
+            part = self.stream.readline(min(self.end - offset - length, _CHUNK))
+            length += len(part)
+            if part.endswith(b"\n"):
+                return length
+            if not part:
+                return None
 
-def _sum(usage: "dict[str, Any]", keys: "list[str]") -> int:
-    return sum(_count(usage.get(key)) for key in keys)
+    def _records(self, with_tail: bool) -> "Iterator[dict[str, Any]]":
+        """Every record once more, for who needs to know where it all leads."""
+        self.stream.seek(0)
+        offset = 0
+        while offset < self.end:
+            line = self.stream.readline(min(self.end - offset, MAX_LINE))
+            offset += len(line)
+            if not line or not (with_tail or line.endswith(b"\n")):
+                return
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if record.__class__ is dict:
+                yield record
 
+    def _is_document(self) -> bool:
+        """Whether the first line opens an object and says nothing yet, and the second one is not a record."""
+        self.stream.seek(0)
+        if self.stream.readline(16).removeprefix(b"\xef\xbb\xbf").strip() != b"{":
+            return False
+        try:
+            return json.loads(self.stream.readline(_CHUNK)).__class__ is not dict
+        except (ValueError, RecursionError):
+            return True
 
-def _count(value: object) -> int:
-    return value if value.__class__ is int and 0 <= value < _MANY else 0
-
-
-def _mapping(value: object) -> "dict[str, Any]":
-    return value if value.__class__ is dict else {}
+    def _document(self, tally: Tally) -> Tally:
+        tally.size = self.end
+        if self.end > min(self.limit or MAX_LINE, MAX_LINE):
+            tally.unread = f"a document of {self.end:,} bytes"
+            return tally
+        self.stream.seek(0)
+        try:
+            tally.take(json.loads(self.stream.read(self.end)))
+        except (ValueError, RecursionError):
+            tally.unread = "a document that is not complete"
+            return tally
+        self.left = {"offset": self.end, "document": True, "tally": json.dumps(tally.state())}
+        return tally

@@ -2,43 +2,120 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
+from ecm_rules import __version__
 from ecm_rules.tables import expressions, places, reader, schemas
 from ecm_rules.tables.findings import EcmError, Finding, in_order, shown
+from ecm_rules.tables.reader import Document, Node
 
 FILE = "rules/hosts.yaml"
+_TEMPLATES = ("transcript_at", "agent_transcript_at")
+_PATTERNS = ("known_by", "other_window", "compacted")
+_PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used", "used_percentage", "used_elsewhere",
+            "window", *_TEMPLATES, *_PATTERNS)  # fmt: skip
 
 
 def load_hosts(path: str | None = None) -> dict[str, Any]:
-    """{"hosts": {name: host as in the file, its payload paths as lists of keys}, "models": {prefix: window in tokens}}.
+    """What the file says, its paths as lists of keys, and what it leaves out as nothing::
 
-    Raises EcmError.
+        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]}}},
+         "formats": {name: {"reader", "known_by": [pattern, …], "usage": {sum: [[1 | -1, path], …]},
+                            "blocks": {type: [[kind, [path, …]], …]}, "overhead_tokens"}},
+         "models": {prefix: window in tokens},
+         "key": a hash of the formats and of the version that reads them}
+
+    where a pattern is {"has": [key, …], "lacks": [key, …], "where": [[path, [value, …]], …], "within": [[path, text],
+    …]}. Raises EcmError.
     """
     document = reader.load(path or places.shipped(FILE))
     shape = schemas.validate("hosts", document)
     findings: list[Finding] = document.findings + shape.findings
     if shape.root is None or findings:
         raise EcmError(in_order(findings))
-    source = document.source
-    hosts = shape.root.value["hosts"].plain()
-    for name, host in hosts.items():
-        for key, text in host["payload"].items():
-            place = shape.root.at(("hosts", name, "payload", key)).span
-            try:
-                host["payload"][key] = keys = expressions.path(text)
-            except expressions.Invalid as invalid:
-                findings.append(source.finding("ECM309", place, invalid.message))
-            else:
-                if keys is None:
-                    message = "found an expression, expected a path of keys, which is all that the hook can follow"
-                    findings.append(source.finding("ECM309", place, message))
+    plain = _Plain(document)
+    root = shape.root.value
+    hosts = {name: {"payload": plain.payload(node.value["payload"])} for name, node in root["hosts"].value.items()}
+    formats = {name: plain.format(node) for name, node in root["formats"].value.items()}
     windows: dict[str, int] = {}
-    for node in shape.root.value["models"].value:
+    for node in root["models"].value:
         model = node.value["model"]
         if model.value in windows:
-            findings.append(source.finding("ECM206", model.span, f"found the model {shown(model.value)} twice"))
+            message = f"found the model {shown(model.value)} twice"
+            plain.findings.append(document.source.finding("ECM206", model.span, message))
         windows[model.value] = node.value["window"].value
-    if findings:
-        raise EcmError(in_order(findings))
-    return {"hosts": hosts, "models": windows}
+    if plain.findings:
+        raise EcmError(in_order(plain.findings))
+    key = hashlib.sha256(json.dumps([__version__, formats]).encode("ascii")).hexdigest()[:32]
+    return {"hosts": hosts, "formats": formats, "models": windows, "key": key}
+
+
+class _Plain:
+    """Nodes that their schema accepted, as plain data; what is wrong with a path is a finding."""
+
+    def __init__(self, document: Document) -> None:
+        self.source = document.source
+        self.findings: list[Finding] = []
+
+    def payload(self, node: Node) -> dict[str, Any]:
+        made: dict[str, Any] = {key: [] for key in _PAYLOAD}
+        for key, given in node.value.items():
+            if key in _PATTERNS:
+                made[key] = self.patterns(given)
+            elif key in _TEMPLATES:
+                made[key] = [one.value for one in _several(given)]
+            else:
+                made[key] = self.paths(given)
+        return made
+
+    def format(self, node: Node) -> dict[str, Any]:
+        given = node.value
+        return {
+            "reader": given["reader"].value,
+            "known_by": self.patterns(given["known_by"]),
+            "usage": {name: [self.term(term) for term in sum.value] for name, sum in given["usage"].value.items()},
+            "blocks": {
+                type: [[kind, self.paths(paths)] for kind, paths in parts.value.items()]
+                for type, parts in given["blocks"].value.items()
+            },
+            "overhead_tokens": given["overhead_tokens"].value,
+        }
+
+    def patterns(self, node: Node) -> list[dict[str, Any]]:
+        return [
+            {
+                **{key: one.value[key].plain() if key in one.value else [] for key in ("has", "lacks")},
+                **{
+                    key: [
+                        [self.path(path, one.value[key].keys[path]), said.plain()]
+                        for path, said in one.value[key].value.items()
+                    ]
+                    if key in one.value
+                    else []
+                    for key in ("where", "within")
+                },
+            }
+            for one in node.value
+        ]
+
+    def term(self, node: Node) -> list[Any]:
+        return [-1 if node.value.startswith("-") else 1, self.path(node.value.removeprefix("-"), node.span)]
+
+    def paths(self, node: Node) -> list[list[str]]:
+        return [self.path(one.value, one.span) for one in _several(node)]
+
+    def path(self, text: str, place: Any) -> list[str]:
+        try:
+            keys = expressions.path(text)
+            message = "found an expression, expected a path of keys, which is all that the hook can follow"
+        except expressions.Invalid as invalid:
+            keys, message = None, invalid.message
+        if keys is None:
+            self.findings.append(self.source.finding("ECM309", place, message))
+        return keys or []
+
+
+def _several(node: Node) -> list[Node]:
+    return node.value if isinstance(node.value, list) else [node]

@@ -120,6 +120,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         pins=setting.pins,
         audit=plain.get("audit", {}),
         budget_tokens=project.budget_tokens,
+        window_tokens=project.window_tokens,
         enabled=project.enabled,
         notes=tuple(findings),
     )

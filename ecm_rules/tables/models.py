@@ -166,6 +166,7 @@ class Table:
     pins: tuple[Pin, ...]
     audit: Mapping[str, str]
     budget_tokens: int | None
+    window_tokens: int | None
     enabled: bool
     """Whether the project opted in with a `context:` block: its layer is applied, and effects are carried out."""
     notes: tuple[Finding, ...]

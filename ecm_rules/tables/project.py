@@ -44,6 +44,12 @@ class Project:
         budget = self.setting("budget_tokens") if self.enabled else None
         return budget if budget is not None and budget > 0 else None
 
+    @property
+    def window_tokens(self) -> int | None:
+        """The window in tokens, where the project says it."""
+        node = self.extra.get("window_tokens") if self.extra is not None else None
+        return node.plain() if node is not None else None
+
     def setting(self, key: str) -> Any:
         node = self.context.get(key) if self.context is not None else None
         return node.plain() if node is not None else None

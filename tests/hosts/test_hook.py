@@ -176,6 +176,67 @@ def test_a_tail_forgets_neither_spending_nor_the_reading(tmp_path: pathlib.Path)
     assert (made["used_tokens_est"], made["zone"], made["basis"]) == (120_000, "amber", "earlier reading")
 
 
+def test_a_transcript_that_outgrew_the_limit_while_it_was_followed_is_known_whole(project: pathlib.Path) -> None:
+    path = project / "t.jsonl"
+    given: dict[str, object] = {"session_id": SESSION, "transcript_path": str(path)}
+    filler = json.dumps({"type": "user", "message": {"content": "x" * 1_000_000}}) + "\n"
+    boundary = json.dumps({"type": "system", "subtype": "compact_boundary"}) + "\n"
+    with path.open("a") as stream:
+        for number in range(6):
+            stream.write(
+                (boundary if number == 1 else "") + filler + answer(id=f"m{number}", usage={"input_tokens": 900})
+            )
+            stream.flush()
+            hook(project, given)
+    made = meter(project)
+    assert path.stat().st_size > 4 << 20
+    assert (made["basis"], made["compaction_count"]) == ("usage record", 1)
+    assert made["budget"] == {"ceiling_tokens": None, "spent_tokens_est": 6 * 900}
+
+
+def test_a_statusline_too_brings_what_only_the_transcript_tells(project: pathlib.Path) -> None:
+    path = str(FIXTURES / "transcripts/02_claude_compact_boundary.jsonl")
+    hook(project, {**payload("statusline.after-turn.json"), "transcript_path": path})
+    made = meter(project)
+    assert (made["utilization"], made["basis"]) == (0.15, "client's reading")
+    assert (made["compaction_count"], made["tool_result_share_est"]) == (1, 0.583552)
+
+
+def test_a_transcript_that_cannot_be_read_is_said_and_is_no_reading(project: pathlib.Path) -> None:
+    (project / "t.jsonl").mkdir()
+    given: dict[str, object] = {"session_id": SESSION, "transcript_path": str(project / "t.jsonl")}
+    done = hook(project, given)
+    assert done.stderr == "ecm-hook: transcript: no regular file\n"
+    assert (meter(project)["zone"], log(project)[0]["rule"]) == ("unknown", "P7")
+
+
+def test_a_transcript_that_vanishes_before_it_is_opened(project: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ecm_rules.hosts.hook import handle
+    from ecm_rules.kernel import transcripts
+
+    def vanished(*_: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(transcripts, "read", vanished)
+    earlier(project, utilization=0.8, used_tokens_est=160_000)
+    given = {"session_id": SESSION, "transcript_path": str(FIXTURES / "transcripts/01_claude_small.jsonl")}
+    complaint = handle("claude-code", json.dumps(given).encode(), str(project))
+    assert complaint == "transcript: No such file or directory"
+    assert (meter(project)["basis"], meter(project)["zone"]) == ("earlier reading", "red")
+
+
+HOSTS = ["claude-code", "codex", "copilot", "gemini-cli", "opencode", "pi"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_recorded_payload_of_every_host_is_taken(host: str, project: pathlib.Path) -> None:
+    from ecm_rules.hosts.hook import handle
+
+    for path in sorted((FIXTURES / "hosts" / host).rglob("*.json")):
+        assert handle(host, path.read_bytes(), str(project)) is None, path
+    assert None not in {line["rule"] for line in log(project)}
+
+
 @pytest.mark.parametrize("name", ["PostToolUse.in-subagent.json", "SubagentStop.json"])
 def test_a_recorded_payload_from_within_a_subagent(name: str, project: pathlib.Path) -> None:
     given = payload(name)
@@ -327,7 +388,10 @@ def test_a_number_beside_the_window_is_no_reading(project: pathlib.Path) -> None
 
 
 def test_bad_usage_and_unknown_hosts_are_said_and_nothing_more(project: pathlib.Path) -> None:
-    assert "unknown host 'vim', known: claude-code" in hook(project, b"{}", "vim").stderr
+    assert (
+        "unknown host 'vim', known: codex, copilot, gemini-cli, opencode, pi, claude-code"
+        in hook(project, b"{}", "vim").stderr
+    )
     for arguments in ([], ["--help"], ["claude-code", "more"]):
         done = run(*arguments, cwd=project, script="ecm-hook")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "ecm-hook: usage: ecm-hook HOST < payload\n")

@@ -208,7 +208,9 @@ def test_hostile_names(name: str, project: pathlib.Path) -> None:
     assert (found.complaints, found.thread, found.spent) == ((), files.short(name), 1200)
     assert [line["sequence"] for line in lines(project, "policy-log.jsonl")] == [1, 2, 3]
     assert sorted(os.listdir(project)) == [".eidolons", "eidolons.yaml", "t.jsonl"]
+    readings = [reading.name for reading in (project / STATE).glob("reading-*.json")]
     assert sorted(os.listdir(project / STATE)) == sorted([
+        *readings,
         "budget-ledger.jsonl", f"meter-{files.session_name(name)}.json", "meter.json", "policy-log.jsonl", "programs.json"
     ])  # fmt: skip
 

@@ -315,10 +315,15 @@ def test_a_file_that_is_no_decision_table_is_refused(name: str) -> None:
 
 HOSTS = (ROOT / "rules/hosts.yaml").read_text()
 HOST_MISTAKES = {
-    "an expression that the hook cannot follow": (HOSTS.replace("session: session_id", "session: «sessions[0].id»"), ["ECM309"]),
-    "a path with bad syntax": (HOSTS.replace("session: session_id", "session: «'a.'»"), ["ECM309"]),
+    "an expression that the hook cannot follow": (HOSTS.replace("session: session_id", "session: «sessions[0].id»", 1), ["ECM309"]),
+    "a path with bad syntax": (HOSTS.replace("session: session_id", "session: «'a.'»", 1), ["ECM309"]),
+    "one of several paths": (HOSTS.replace("[model.id, model]", "[model.id, «'*'»]"), ["ECM309"]),
+    "a path in a pattern": (HOSTS.replace("where: {kind:", "where: {«'*'»:"), ["ECM309"]),
+    "a term of a sum": (HOSTS.replace("used: [input_tokens]", "used: [«'a b'»]"), ["ECM309"]),
+    "a reader that is not there": (HOSTS.replace("reader: pi", "reader: «vim»"), ["ECM204"]),
+    "a format that nothing tells": (HOSTS.replace("known_by:\n      - has: [info, messages]", "known_by: «[]»"), ["ECM204"]),
     "a model twice": (HOSTS.replace("{model: claude-sonnet-4-5,", "{model: «claude-opus-4-5»,"), ["ECM206"]),
-    "an unknown key": (HOSTS.replace("session: session_id", "session: session_id\n      «sesion»: x"), ["ECM201"]),
+    "an unknown key": (HOSTS.replace("session: session_id", "session: session_id\n      «sesion»: x", 1), ["ECM201"]),
     "a window of nothing": (HOSTS.replace("window: 1000000", "window: «0»"), ["ECM204"]),
 }  # fmt: skip
 

@@ -1,9 +1,10 @@
 """Files that are read and written beside a session: they survive crashes, crowds and hostile names. docs/design.md.
 
-Part of the runtime ring: `os`, `stat` and `time` only. Every function raises OSError where the file system, or this
-module's caution, says no; nothing is half written then.
+Part of the runtime ring: `errno`, `os`, `stat` and `time` only. Every function raises OSError where the file system, or
+this module's caution, says no; nothing is half written then.
 """
 
+import errno
 import os
 import stat
 import time
@@ -12,12 +13,14 @@ from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 200
 PATIENCE = 0.05
 _LOCK_PAUSE = 0.001
+# What a file system says that has no hard links.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 def read(path: str, limit: int = MAX_BYTES) -> bytes:
@@ -29,12 +32,12 @@ def read(path: str, limit: int = MAX_BYTES) -> bytes:
     return data
 
 
-def state_path(project: str, relative: str, make: bool = True) -> str:
+def state_path(project: str, relative: str, make: bool = True, below: str = places.STATE) -> str:
     """The absolute path of a state file, its folder made (0700) if `make`. Refuses to leave that folder or to follow a
     link.
     """
-    if not places.is_state(relative):
-        raise OSError(f"{relative!r} is not below {places.STATE}")
+    if not places.is_state(relative, below):
+        raise OSError(f"{relative!r} is not below {below}")
     parts = relative.replace("\\", "/").split("/")
     path = os.path.abspath(project)
     for part in parts[:-1]:
@@ -63,21 +66,47 @@ def short(session: str) -> str:
     return session if len(session) <= MAX_NAME else session_name(session)
 
 
-def replace(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Write `data` in the place of the file, atomically: a reader, or a crash, finds the old file or the new one."""
+def replace(path: str, data: bytes, mode: int = 0o600, durable: bool = False) -> None:
+    """Write `data` in the place of the file, atomically: a reader, or a crash, finds the old file or the new one. What
+    is durable outlives a power cut once this returns.
+    """
     _refuse_link(path)
-    temporary = f"{path}.{os.urandom(8).hex()}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    temporary = _temporary(path, data, mode, durable)
     try:
-        try:
-            _write(handle, data)
-            os.fchmod(handle, mode)
-        finally:
-            os.close(handle)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    if durable:
+        _settle(path)
+
+
+def create(paths: "Iterable[str]", data: bytes) -> str:
+    """Write `data` as a new file at the first of the paths at which nothing stands, and return that path: whole, and
+    durable, or not there. Of many that ask at once each gets a path of its own. Raises FileExistsError without one.
+    """
+    temporary = ""
+    try:
+        for path in paths:
+            temporary = temporary or _temporary(path, data, 0o600, True)
+            try:
+                # A link is never put in the place of a file, as a rename is.
+                os.link(temporary, path, follow_symlinks=False)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                try:
+                    _fill(path, data, 0o600, True)
+                except FileExistsError:
+                    continue
+            _settle(path)
+            return path
+    finally:
+        if temporary:
+            os.unlink(temporary)
+    raise FileExistsError("every name is taken")
 
 
 def append(path: str, line: "bytes | Callable[[int, int], bytes]", patience: "float | None" = None) -> None:
@@ -101,6 +130,39 @@ def append(path: str, line: "bytes | Callable[[int, int], bytes]", patience: "fl
             if locked and os.fstat(handle).st_size == size + written:
                 os.ftruncate(handle, size)
             raise OSError("the disk is full")
+    finally:
+        os.close(handle)
+
+
+def _temporary(path: str, data: bytes, mode: int, durable: bool) -> str:
+    return _fill(f"{path}.{os.urandom(8).hex()}.tmp", data, mode, durable)
+
+
+def _fill(path: str, data: bytes, mode: int, durable: bool) -> str:
+    """Write a file that is not there yet, or leave none."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            _write(handle, data)
+            os.fchmod(handle, mode)
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return path
+
+
+def _settle(path: str) -> None:
+    """Make the name of a file durable, too."""
+    handle = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no folders
+            raise
     finally:
         os.close(handle)
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 STATE = ".eidolons/.context/"
+TRACE = ".eidolons/.trace/"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WHEEL = os.path.join(_PACKAGE, "_data")
 # Inside the wheel, or beside the package in a checkout.
@@ -24,10 +25,10 @@ def stems(folder: str) -> "list[str]":
     return sorted(file.removesuffix(".yaml") for file in os.listdir(shipped(folder)) if file.endswith(".yaml"))
 
 
-def is_state(relative: str) -> bool:
-    """Whether a path, relative to a project, is one of a state file: below `STATE`, whatever it is made of."""
+def is_state(relative: str, below: str = STATE) -> bool:
+    """Whether a path, relative to a project, is one of a state file: below `below`, whatever it is made of."""
     steps = relative.replace("\\", "/").split("/")
-    return relative.startswith(STATE) and ".." not in steps and "\0" not in relative
+    return relative.startswith(below) and ".." not in steps and "\0" not in relative
 
 
 def open_regular(path: str, follow: bool = True) -> "BufferedReader":

@@ -195,3 +195,85 @@ def test_hostile_session_ids_are_hashed(session: str) -> None:
     assert files.session_name(session).startswith("h-")
     assert [files.session_name(s) for s in ("-", "__", "a" * 128)] == ["-", "__", "a" * 128]
     assert files.session_name("4be76715-2ae1-4e9c-8952-9d75579ca13e") == "4be76715-2ae1-4e9c-8952-9d75579ca13e"
+
+
+NAME = """
+import sys
+from ecm_rules.kernel import files
+folder, me = sys.argv[1], sys.argv[2]
+print(files.create((f"{folder}/{n}" for n in range(40)), me.encode()))
+"""
+
+
+def test_of_thirty_that_ask_at_once_each_gets_a_name_of_its_own(tmp_path: pathlib.Path) -> None:
+    running = [
+        subprocess.Popen([sys.executable, "-c", NAME, str(tmp_path), str(n)], stdout=subprocess.PIPE, text=True)
+        for n in range(30)
+    ]
+    got = {n: process.communicate()[0].strip() for n, process in enumerate(running)}
+    assert sorted(int(os.path.basename(path)) for path in got.values()) == list(range(30))
+    assert all(pathlib.Path(path).read_text() == str(n) for n, path in got.items())
+    assert len(os.listdir(tmp_path)) == 30
+
+
+def test_a_new_file_is_put_in_the_place_of_nothing(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "0").write_text("there")
+    (tmp_path / "1").symlink_to(tmp_path / "elsewhere")
+    assert files.create([str(tmp_path / str(n)) for n in range(3)], b"new") == str(tmp_path / "2")
+    assert os.stat(tmp_path / "2").st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        files.create([str(tmp_path / "0"), str(tmp_path / "1")], b"new")
+    assert (tmp_path / "0").read_text() == "there"
+    assert sorted(os.listdir(tmp_path)) == ["0", "1", "2"]
+
+
+def test_a_file_system_without_links_gets_new_files_all_the_same(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*given: object, **more: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    (tmp_path / "0").write_text("there")
+    assert files.create([str(tmp_path / "0"), str(tmp_path / "1")], b"new") == str(tmp_path / "1")
+    assert (tmp_path / "1").read_bytes() == b"new"
+    assert sorted(os.listdir(tmp_path)) == ["0", "1"]
+
+
+@pytest.mark.parametrize("call", ["create", "replace"])
+def test_what_is_durable_is_synced_before_it_has_its_name_and_the_folder_behind_it(
+    call: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, synced = tmp_path / "brief.md", list[tuple[bool, bool]]()
+
+    def fsync(handle: int) -> None:
+        synced.append((os.path.isdir(f"/proc/self/fd/{handle}"), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    if call == "create":
+        files.create([str(path)], b"x")
+    else:
+        files.replace(str(path), b"x")
+        assert synced == []
+        path.unlink()
+        files.replace(str(path), b"x", durable=True)
+    assert synced == [(False, False), (True, True)]
+
+
+def test_what_cannot_be_synced_is_not_there(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(handle: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    for write in (lambda path: files.create([path], b"x"), lambda path: files.replace(path, b"x", durable=True)):
+        with pytest.raises(OSError, match="Input/output"):
+            write(str(tmp_path / "brief.md"))
+        assert os.listdir(tmp_path) == []
+
+
+def test_a_state_path_of_another_folder_stays_in_that_one(tmp_path: pathlib.Path) -> None:
+    path = files.state_path(str(tmp_path), ".eidolons/.trace/t.jsonl", below=".eidolons/.trace/")
+    assert os.path.isdir(os.path.dirname(path))
+    for relative in (".eidolons/.trace/../x", ".eidolons/.context/x", "x"):
+        with pytest.raises(OSError, match="is not below"):
+            files.state_path(str(tmp_path), relative, below=".eidolons/.trace/")

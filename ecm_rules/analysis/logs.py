@@ -34,7 +34,8 @@ def count(difference: Difference, path: str) -> Count:
     """Count the lines of a JSONL log of verdicts by region. Raises OSError where it cannot be read.
 
     A line has the signals of a verdict, or the keys that the nexus logs. Its zone is taken for the old table's; what
-    the new one makes of it is known where the line has the utilization too, or where it is the same in every case.
+    the new one makes of it is known where the line has the utilization too, or where it is the same in every case. An
+    event is passed over.
     """
     verdicts = unread = 0
     inside, undecided = [0] * len(difference.regions), [0] * len(difference.regions)
@@ -44,7 +45,10 @@ def count(difference: Difference, path: str) -> Count:
         for line in lines:
             if not line.strip():
                 continue
-            space, box = _placed(line, spaces)
+            entry = _entry(line)
+            if engine.is_event(entry):
+                continue
+            space, box = _placed(entry, spaces)
             if space is None or box is None:
                 unread += 1
                 continue
@@ -58,12 +62,16 @@ def count(difference: Difference, path: str) -> Count:
     return Count(verdicts, unread, tuple(inside), tuple(undecided))
 
 
-def _placed(line: bytes, spaces: dict[str, Space]) -> tuple[Space | None, Box | None]:
-    """The box of all that a line may mean; None where it is no verdict, or one that the tables cannot read."""
+def _entry(line: bytes) -> Any:
+    """The JSON of a line, None where it is none."""
     try:
-        entry = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return None, None
+        return None
+
+
+def _placed(entry: Any, spaces: dict[str, Space]) -> tuple[Space | None, Box | None]:
+    """The box of all that a line may mean; None where it is no verdict, or one that the tables cannot read."""
     if entry.__class__ is not dict or "rule" not in entry or "operation" not in entry:
         return None, None
     space = spaces[engine.role_of(entry.get("subagent") is True)]

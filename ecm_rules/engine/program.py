@@ -113,6 +113,11 @@ def decide(program: "Program", snapshot: "Any", role: str = ROLES[0]) -> "dict[s
     return _judge(program, read(program, snapshot, role), role)
 
 
+def is_event(entry: "Any") -> bool:
+    """Whether the JSON of a line of a policy log, the nexus' too, is an event and no verdict."""
+    return entry.__class__ is dict and entry.get("event").__class__ is str and "raw_operation" not in entry
+
+
 def decide_again(
     program: "Program",
     signals: "dict[str, Any]",

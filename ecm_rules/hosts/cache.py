@@ -27,7 +27,8 @@ _SHIPPED = (
 
 
 def programs(project: str) -> "dict[str, Any] | None":
-    """{"enabled", "audit", "budget_tokens", "window_tokens", "program"} of a project and what `load_hosts` gives.
+    """{"enabled", "audit", "budget_tokens", "window_tokens", "program", "playbook"} of a project and what `load_hosts`
+    gives.
 
     None where it has not opted in. Raises what `build` raises, and OSError where a file is there but cannot be read.
     """
@@ -48,6 +49,7 @@ def build(project: str) -> "dict[str, Any]":
     """The programs of a project from its tables. Raises EcmError."""
     # The whole of YAML and Cerberus, once after each change of a table.
     from ecm_rules.engine.compile import compile_table
+    from ecm_rules.kernel import playbook
     from ecm_rules.tables.hosts import load_hosts
     from ecm_rules.tables.load import load_policy
 
@@ -58,6 +60,7 @@ def build(project: str) -> "dict[str, Any]":
         "budget_tokens": table.budget_tokens,
         "window_tokens": table.window_tokens,
         "program": compile_table(table),
+        "playbook": playbook.of(table),
         **load_hosts(),
     }
 

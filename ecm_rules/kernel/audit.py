@@ -99,14 +99,23 @@ def record(
     files.append(log, line)
 
 
+def event(project: str, paths: "Mapping[str, str]", told: "dict[str, Any]") -> None:
+    """Append a line to the policy log that is no verdict: `event`, its name, and what belongs to it. Raises OSError."""
+    line = json.dumps(told, separators=(",", ":")).encode("ascii")
+    files.append(files.state_path(project, paths.get("policy_log", LOG)), line)
+
+
 def replay(program: "dict[str, Any] | None", line: bytes) -> bytes:
     """The line of a policy log, decided anew by the program of its digest (None for a line that has none) from what the
-    line itself tells. The same bytes, without LF, or the verdict was another. ECM §"The decision table".
+    line itself tells. The same bytes, without LF, or the verdict was another. ECM §"The decision table". An event, in
+    which nothing was decided, is itself.
 
-    Raises ValueError for what is no line of `record`, or one of another program.
+    Raises ValueError for what is no line of `record` or `event`, or a verdict of another program.
     """
     try:
         entry = json.loads(line.decode("utf-8"))
+        if engine.is_event(entry):
+            return line.rstrip()
         if entry["digest"] != (program and program["digest"]):
             raise ValueError("a verdict of another table")
         if program is None:

@@ -87,6 +87,10 @@ class Step:
     """Steps that must come later in every operation that has this one."""
     successor: bool = False
     """Whether it prepares a session that succeeds this one."""
+    repeats: bool = False
+    """Whether it is told again as long as the state lasts that demanded its operation."""
+    notice: str = ""
+    """What the model or the user is told, where the step is a notice or one takes its place."""
 
 
 @attrs.frozen

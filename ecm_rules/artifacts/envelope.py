@@ -154,19 +154,24 @@ def uuid7(milliseconds: int, entropy: bytes) -> str:
     return str(uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62))
 
 
+def digest(payload: bytes) -> str:
+    """SHA-256 of an artifact in hexadecimal."""
+    return hashlib.sha256(payload).hexdigest()
+
+
 def _artifact(kind: str, path: str, payload: bytes) -> dict[str, Any]:
     return {
         "kind": kind,
         "schema_version": _SCHEMA_VERSION,
         "path": path,
-        "sha256": hashlib.sha256(payload).hexdigest(),
+        "sha256": digest(payload),
         "size_bytes": len(payload),
     }
 
 
 def _integrity(payload: bytes, key: bytes | None) -> dict[str, str]:
     if key is None:
-        return {"method": SHA256, "value": hashlib.sha256(payload).hexdigest()}
+        return {"method": SHA256, "value": digest(payload)}
     return {"method": HMAC_SHA256, "value": hmac.new(key, payload, hashlib.sha256).hexdigest()}
 
 

@@ -57,23 +57,23 @@ def observe(
     if not count or before.get("session_id") != session:
         return []
     path = files.state_path(project, _file_of(paths, session, agent))
-    kept = _read(path, session)
+    earlier = kept = _read(path, session)
     events: "list[dict[str, Any]]" = []
     if count > _count(before):
         if count > cap:
             events.append(_event(CAP_EXCEEDED, now, session, agent, count, cap=cap))
-        if kept is None or before.get("utilization") is not None or before.get("used_tokens_est") is not None:
+        if kept is None or any(before.get(key) is not None for key in _TOLD):
             kept = {key: before.get(key) for key in _KEPT}
-            files.replace(path, json.dumps(kept).encode("ascii"))
-    if kept is not None:
-        judged = freed(kept, after)
-        if judged is False:
-            told = {f"{key}_before": kept.get(key) for key in _TOLD} | {key: after.get(key) for key in _TOLD}
-            events.append(_event(INEFFECTIVE, now, session, agent, count, **told))
-        if judged is not None:
-            os.unlink(path)
+    judged = None if kept is None else freed(kept, after)
+    if kept is not None and judged is False:
+        told = {f"{key}_before": kept.get(key) for key in _TOLD} | {key: after.get(key) for key in _TOLD}
+        events.append(_event(INEFFECTIVE, now, session, agent, count, **told))
     for event in events:
         audit.event(project, paths, event)
+    if judged is None and kept is not earlier:
+        files.replace(path, json.dumps(kept).encode("ascii"))
+    elif judged is not None and earlier is not None:
+        os.unlink(path)
     return events
 
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from io import BufferedReader
+from typing import Any
 
 from ecm_rules.artifacts import envelope as envelopes
 from ecm_rules.artifacts import verify
@@ -48,6 +49,25 @@ def verify_file(path: str, key: bytes | None = None) -> verify.Report:
     except OSError as error:
         told = f"found {_why(error)} at artifact.path `{claim.path[:80]}`, expected a payload"
         return claim.report(verify.MISSING_PAYLOAD, told)
+
+
+def load_pair(path: str) -> tuple[dict[str, Any], bytes]:
+    """(an envelope, its payload) from their files, for whom the one proves the other.
+
+    Raises ValueError with the verdict where it does not, and OSError.
+    """
+    claim = verify.read(files.read(path, verify.MAX_BYTES))
+    if isinstance(claim, verify.Report):
+        raise ValueError(f"{claim.verdict}: {claim.message}")
+    try:
+        with _payload(path, claim) as stream:
+            payload = b"".join(_pieces(stream))
+    except (_Outside, _Changed) as error:
+        raise ValueError(f"{verify.MISSING_PAYLOAD}: found {error or 'one that changed'}, expected a payload") from None
+    report = verify.settle(claim, [payload])
+    if report.verdict != verify.PASS:
+        raise ValueError(f"{report.verdict}: {report.message}")
+    return dict(claim.envelope), payload
 
 
 def read_key(path: str) -> bytes:

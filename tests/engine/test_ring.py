@@ -35,6 +35,8 @@ RING = [
     "ecm_rules.kernel.window_text",
     "ecm_rules.kernel.audit",
     "ecm_rules.kernel.chain",
+    "ecm_rules.kernel.compactions",
+    "ecm_rules.kernel.entering",
     "ecm_rules.kernel.files",
     "ecm_rules.kernel.ledger",
     "ecm_rules.kernel.meter",
@@ -50,7 +52,9 @@ RING = [
     "ecm_rules.kernel.readers.pi",
     "ecm_rules.kernel.resume",
     "ecm_rules.kernel.tally",
+    "ecm_rules.kernel.steps",
     "ecm_rules.kernel.transcripts",
+    "ecm_rules.kernel.work",
     "ecm_rules.hosts.cache",
     "ecm_rules.hosts.hook",
 ]

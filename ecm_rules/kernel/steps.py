@@ -1,0 +1,154 @@
+"""Carrying out what a verdict demands, once, on entering the state that demands it. ECM §"Operations"; RULINGS ECM 8.
+
+Part of the runtime ring. The steps themselves are `kernel.work`'s.
+"""
+
+from ecm_rules.kernel import audit, entering, files, ledger, work
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from ecm_rules.kernel.work import Handlers, Playbook, Record, Work
+
+EVENT = "operation"
+
+
+def run(
+    verdict: "Mapping[str, Any]",
+    playbook: "Playbook",
+    handlers: "Handlers",
+    job: "Work",
+    *,
+    host: "Collection[str] | None" = None,
+    ceiling: "float | None" = None,
+) -> "dict[str, Any]":
+    """Carry out the operation of a verdict where its state has just been entered, and log what came of it. Never
+    raises.
+
+    verdict: as `engine.program.decide` gives it. playbook: `kernel.playbook.of`. host: the steps that the host can
+    carry out, None where it can all; the others degrade. ceiling: tokens, for the ledger.
+
+    Returns {"operation", "rule", "ran", "outcome", "why", "steps", "actions", "made", "complaints"}: `outcome` is None
+    where nothing was to be carried out, and `why` says why; `steps` are {"step", "surface", "outcome", "why"};
+    `actions` are what the host is to do, in order: {"step", "kind", "text", "after", "made"}, kind `host`, `notice`
+    (say `text`) or `kernel` (call `work.follow` with this step once the host has done the step `after`).
+    """
+    told: "dict[str, Any]" = {
+        "operation": verdict["operation"],
+        "rule": verdict["rule"],
+        "ran": False,
+        "outcome": None,
+        "why": "nothing to do",
+        "steps": [],
+        "actions": [],
+        "made": {},
+        "complaints": job.complaints,
+    }
+    entry = None
+    try:
+        if not playbook["enabled"]:
+            told["why"] = "the project has not opted in"
+            return told
+        entry = entering.begin(job.project, job.paths, job.session, job.agent)
+        entry.decide(playbook, verdict)
+        if entry.entered:
+            told["steps"], told["actions"] = work.perform(verdict["steps"], playbook, handlers, job, host)
+            told.update(ran=True, outcome=work.outcome(told["steps"]), made=job.made, why=None)
+        elif entry.lasts:
+            told["why"] = "the state was entered before"
+            told["actions"] = _repeated(verdict, playbook, host, entry.made)
+        entry.close(told["outcome"], _lossy(told["actions"], playbook), job.made)
+    except entering.Busy:
+        told["why"] = "another process is carrying out an operation of this session"
+    except Exception as error:
+        _unkept(told, verdict, playbook, host, error)
+    finally:
+        _close(entry)
+    if told["outcome"] is not None:
+        _log(told, verdict, playbook, job, ceiling)
+    return told
+
+
+def _unkept(
+    told: "dict[str, Any]",
+    verdict: "Mapping[str, Any]",
+    playbook: "Playbook",
+    host: "Collection[str] | None",
+    error: Exception,
+) -> None:
+    """What can be said where nobody can remember it: that nothing was done, and the notices, which do nothing."""
+    why = work.reason(error)
+    told["complaints"].append(f"state: {why}")
+    if not told["ran"] and verdict["steps"]:
+        told.update(outcome=work.FAILED, why=f"what was entered cannot be kept: {why}")
+        told["actions"] = _repeated(verdict, playbook, host, {})
+
+
+def _repeated(
+    verdict: "Mapping[str, Any]", playbook: "Playbook", host: "Collection[str] | None", made: "Mapping[str, Any]"
+) -> "list[Record]":
+    steps = [(name, playbook["steps"].get(name)) for name in verdict["steps"]]
+    told = (work.handed(name, step, host, None, made)[1] for name, step in steps if step and step["repeats"])
+    return [action for action in told if action]
+
+
+def _lossy(actions: "list[Record]", playbook: "Playbook") -> bool:
+    """Whether the host is told to do what must not be done twice."""
+    return any(action["kind"] == work.HOST and playbook["steps"][action["step"]]["lossy"] for action in actions)
+
+
+def _close(entry: "entering.Entry | None") -> None:
+    try:
+        if entry is not None:
+            entry.close()
+    except OSError:
+        pass
+
+
+def _log(
+    told: "dict[str, Any]",
+    verdict: "Mapping[str, Any]",
+    playbook: "Playbook",
+    job: "Work",
+    ceiling: "float | None",
+) -> None:
+    """A line in the policy log, and where something was written down, one in the ledger."""
+    event = {
+        "event": EVENT,
+        "evaluated_at": job.now,
+        "session_id": files.short(job.session) if job.session else None,
+        "agent_id": files.short(job.agent) if job.agent else None,
+        "rule": told["rule"],
+        "operation": told["operation"],
+        "zone": verdict["signals"].get(playbook["zone"]),
+        "outcome": told["outcome"],
+        "why": told["why"],
+        "steps": told["steps"],
+        "made": told["made"],
+    }
+    try:
+        audit.event(job.project, job.paths, event)
+    except Exception as error:
+        job.complaints.append(f"not logged: {work.reason(error)}")
+    if told["ran"]:
+        record(job, told["operation"], ceiling)
+
+
+def record(job: "Work", operation: str, ceiling: "float | None") -> None:
+    """Append the line of an operation to the budget ledger; what hinders it is a complaint of the work's."""
+    try:
+        ledger.operation(
+            job.project,
+            job.paths,
+            job.session,
+            operation,
+            ceiling=ceiling,
+            gated_in=job.made.get("gated_in") is True,
+            committed=job.made.get("commit_ok") is True,
+            now=job.now,
+            agent=job.agent,
+        )
+    except Exception as error:
+        job.complaints.append(f"budget ledger: {work.reason(error)}")

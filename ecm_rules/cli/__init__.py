@@ -7,6 +7,7 @@ import typer
 from ecm_rules.cli import (
     budget,
     check,
+    checkpoints,
     conformance,
     decide,
     diff,
@@ -36,6 +37,8 @@ app = typer.Typer(
 app.command("run")(session.run)
 app.command("status")(status.status)
 app.command("policy")(policy.policy)
+app.command("externalize")(checkpoints.externalize)
+app.command("handoff")(checkpoints.handoff)
 app.command("verify-envelope")(envelopes.verify_envelope)
 app.command("budget")(budget.budget)
 app.command("decide")(decide.decide)

@@ -92,7 +92,7 @@ def handoff(
 
 def _table(project: str) -> tuple[Table | None, list[str]]:
     """The project's table, the shipped one where that does not load, or None; and why."""
-    complaints = []
+    complaints: list[str] = []
     for folder in (project, None):
         try:
             return load.load_policy(None, folder), complaints

@@ -22,6 +22,7 @@ from ecm_rules.kernel.work import NotDone, Work
 
 SLOW = "crystalium slow"
 _MOST = 1000
+_WARNED = "no-memory.warned"
 _FIELDS = [field.name for field in attrs.fields(Manifest) if field.name not in ("created_at", "session_id")]
 
 
@@ -76,6 +77,8 @@ def session_end(work: Work) -> None:
 
 def file_floor(work: Work) -> dict[str, Any]:
     """Write the manifest and the reason to a file, once; for the brief of a handoff, its own file is that."""
+    if work.why == ABSENT:
+        _warn_once(work)
     if work.step == "crystalium_ingest_session_handoff":
         if not work.made.get("brief_path"):
             raise NotDone("there is no brief")
@@ -103,12 +106,12 @@ def project_of(work: Work) -> str:
 
 
 def create(work: Work, name: str, data: bytes, beside: str = "") -> tuple[str, str]:
-    """Write a new file beside the meter: (what makes its name unique, its path relative to the project). Raises OSError.
+    """Write a new file beside the meter: (what makes its name unique, its path relative to the project).
 
     name: with `{}` for the second, and where that is taken, for which one in it. beside: the name, made in the same
-    way, of a file that must not be there either.
+    way, of a file that must not be there either. Raises OSError.
     """
-    folder = os.path.dirname(work.paths.get("meter", audit.METER))
+    folder = _folder(work)
     second = work.now.replace("-", "").replace(":", "")
     stamps: dict[str, str] = {}
 
@@ -132,8 +135,26 @@ def _floor(work: Work, reason: str) -> dict[str, Any]:
     return {"file_floor_path": kept}
 
 
+def _warn_once(work: Work) -> None:
+    """Complain that there is no memory, once in a project. RULINGS ECM 15."""
+    try:
+        files.create([files.state_path(work.project, f"{_folder(work)}/{_WARNED}")], b"")
+    except OSError:
+        return
+    work.complaints.append("there is no memory: what is to be kept goes to files")
+
+
+def _folder(work: Work) -> str:
+    return os.path.dirname(work.paths.get("meter", audit.METER))
+
+
 def _manifest(work: Work) -> Manifest:
     given = {key: work.facts[key] for key in _FIELDS if key in work.facts}
+    if work.facts.get("collected"):
+        # A brief has places of their own for these.
+        request, steps = work.facts.get("task_state"), work.facts.get("next_steps", ())
+        told = [f"task: {request}"] if request else []
+        given["open_vars"] = [*given.get("open_vars", ()), *told, *(f"to do: {step}" for step in steps)]
     return Manifest(work.now, session_id=work.session or "", **given)
 
 

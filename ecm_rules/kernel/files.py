@@ -1,10 +1,9 @@
 """Files that are read and written beside a session: they survive crashes, crowds and hostile names. docs/design.md.
 
-Part of the runtime ring: `errno`, `os`, `stat` and `time` only. Every function raises OSError where the file system, or
-this module's caution, says no; nothing is half written then.
+Part of the runtime ring: `os`, `stat` and `time` only. Every function raises OSError where the file system, or this
+module's caution, says no; nothing is half written then.
 """
 
-import errno
 import os
 import stat
 import time
@@ -19,8 +18,8 @@ MAX_BYTES = 1 << 20
 MAX_NAME = 200
 PATIENCE = 0.05
 _LOCK_PAUSE = 0.001
-# What a file system says that has no hard links.
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+# What file systems say that sync no folders: EINVAL and ENOTSUP, whose own module is one import more.
+_NO_SYNC = (22, 95)
 
 
 def read(path: str, limit: int = MAX_BYTES) -> bytes:
@@ -94,9 +93,7 @@ def create(paths: "Iterable[str]", data: bytes) -> str:
                 os.link(temporary, path, follow_symlinks=False)
             except FileExistsError:
                 continue
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
+            except OSError:  # no hard links here; another fault shows again
                 try:
                     _fill(path, data, 0o600, True)
                 except FileExistsError:
@@ -161,7 +158,7 @@ def _settle(path: str) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no folders
+        if error.errno not in _NO_SYNC:
             raise
     finally:
         os.close(handle)

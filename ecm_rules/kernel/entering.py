@@ -81,11 +81,8 @@ class Entry:
                 self._slot["made"] = made or {}
                 self._keep()
         finally:
-            handle, name, mine = self._lock
-            self._lock = None
-            os.close(handle)
-            if _held.get(name) is mine:
-                del _held[name]
+            lock, self._lock = self._lock, None
+            _unlock(lock)
 
     def _keep(self) -> None:
         files.replace(self._path, json.dumps(self._state).encode("ascii"))
@@ -138,13 +135,19 @@ def begin(
     }
     path = files.state_path(project, file_of(paths, session, agent))
     lock = _locked(os.path.splitext(path)[0] + ".lock", files.PATIENCE if patience is None else patience)
-    return Entry(path, lock, _read(path, who))
+    try:
+        return Entry(path, lock, _read(path, who))
+    except BaseException:
+        _unlock(lock)
+        raise
 
 
 def file_of(paths: "Mapping[str, str]", session: "str | None", agent: "str | None") -> str:
     """Where the state of a session, or of a subagent, stands, relative to the project: beside the meter."""
     folder = os.path.dirname(paths.get("meter", audit.METER))
-    name = session or "" if agent is None else f"{session}/{agent}"
+    session = session or ""
+    # The length keeps a subagent's name apart from a session's that looks like it.
+    name = session if agent is None else f"{len(session)}/{session}/{agent}"
     return f"{folder}/entered-{files.session_name(name)}.json" if name else f"{folder}/entered.json"
 
 
@@ -196,6 +199,13 @@ def _locked(name: str, patience: float) -> "tuple[int, str, object]":
             os.close(handle)
         del _held[name]
         raise
+
+
+def _unlock(lock: "tuple[int, str, object]") -> None:
+    handle, name, mine = lock
+    os.close(handle)
+    if _held.get(name) is mine:
+        del _held[name]
 
 
 def _wait(until: float) -> None:

@@ -26,7 +26,7 @@ def verify_pins(work: Work) -> dict[str, Any]:
     states = pins.probe(text, known)
     lost = [pin for pin in known if states[pin["id"]] != pins.PRESENT]
     why = f"to be injected again: {', '.join(pin['id'] for pin in lost)}" if lost else None
-    return {"pins": states, "pin_repair": "".join(map(pins.block, lost)), "why": why}
+    return {"pins": states, "pin_repair": "".join(map(pins.block, lost)), "why": why, "pending": bool(lost)}
 
 
 HANDLERS: dict[str, Handler] = {

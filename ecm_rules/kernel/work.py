@@ -1,8 +1,9 @@
 """The steps of an operation, each through its handler. ECM §"Operations"; RULINGS ECM 9.
 
 Part of the runtime ring. A *handler* is a function of a `Work`: it does a step of surface `kernel` or `memory` and
-returns what it made, by name, or None; it raises where the step was not done. Steps of surface `host` are returned as
-*actions* for whoever called. The outcome of a step is
+returns what it made, by name, or None; it raises where the step was not done. Two names are not kept: `why`, a word on
+what was done, and `pending`, that it is for the host to finish. Steps of surface `host` are returned as *actions* for
+whoever called. The outcome of a step is
 
 - `done`;
 - `degraded`, with what took its place and why;
@@ -126,9 +127,13 @@ def follow(name: str, playbook: "Playbook", handlers: "Handlers", work: Work) ->
     if handler is None:
         return _record(name, step, FAILED, "no handler")
     work.step, work.why = name, ""
-    made, why = _called(handler, work)
-    if why is None:
-        return _record(name, step, DONE, made)
+    try:
+        made = dict(handler(work) or {})
+        told, pending = made.pop("why", None), made.pop("pending", False)
+        work.made.update(made)
+        return _record(name, step, HOST if pending else DONE, told)
+    except Exception as error:
+        why = reason(error)
     instead = step["degrades_to"]
     if not instead:
         return _record(name, step, FAILED, why)
@@ -138,9 +143,10 @@ def follow(name: str, playbook: "Playbook", handlers: "Handlers", work: Work) ->
     if floor is None:
         return _record(name, step, FAILED, f"{why}; {instead}: no handler")
     work.why = why
-    _, worse = _called(floor, work)
-    if worse is not None:
-        return _record(name, step, FAILED, f"{why}; {instead}: {worse}")
+    try:
+        work.made.update(floor(work) or {})
+    except Exception as error:
+        return _record(name, step, FAILED, f"{why}; {instead}: {reason(error)}")
     return _record(name, step, DEGRADED, f"{instead}: {why}")
 
 
@@ -196,17 +202,6 @@ def _outcome_of(name: str, records: "list[Record]") -> "str | None":
 
 def _record(name: str, step: "Mapping[str, Any] | None", outcome: str, why: "str | None") -> "Record":
     return {"step": name, "surface": step and step["surface"], "outcome": outcome, "why": why}
-
-
-def _called(handler: "Handler", work: Work) -> "tuple[str | None, str | None]":
-    """(a word on what was done, None), or (None, why it was not)."""
-    try:
-        made = dict(handler(work) or {})
-        why = made.pop("why", None)
-        work.made.update(made)
-        return why, None
-    except Exception as error:
-        return None, reason(error)
 
 
 def reason(error: Exception) -> str:

@@ -1,0 +1,285 @@
+"""Operations step by step: what is done, degraded, handed out or failed, and that nothing else is ever claimed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ecm_rules import Policy, kernel, load_policy
+from ecm_rules.kernel import ledger, playbook, steps, work
+from ecm_rules.kernel.handlers import HANDLERS
+from ecm_rules.kernel.stores import Directory, Result
+from tests.kernel.state import NOW, STATE, lines
+
+METERS: dict[str, dict[str, Any]] = {
+    "continue": {"zone": "green"},
+    "externalize": {"zone": "amber"},
+    "prune_tool_results": {"zone": "amber", "tool_result_share_est": 0.5},
+    "compact": {"zone": "red"},
+    "handoff_fresh": {"zone": "critical"},
+    "wrap_up": {"zone": "green", "budget": {"ceiling_tokens": 5, "spent_tokens_est": 5}},
+}
+
+
+def carry_out(project: pathlib.Path, operation: str, role: str = "orchestrator", **more: Any) -> dict[str, Any]:
+    policy = load_policy(project=str(project))
+    verdict = policy.decide(METERS[operation], role)
+    return kernel.run(verdict, str(project), policy=policy, session="s1", **more)
+
+
+def by_step(told: dict[str, Any]) -> dict[str, str]:
+    return {record["step"]: record["outcome"] for record in told["steps"]}
+
+
+def memory(project: pathlib.Path) -> Directory:
+    return Directory(str(project / "memory"))
+
+
+class Broken:
+    """A memory that refuses everything."""
+
+    slow = False
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: Result(False, reason="TIER_VIOLATION")
+
+
+@pytest.mark.parametrize(("operation", "outcome"), [
+    ("externalize", "done"), ("prune_tool_results", "host"), ("compact", "host"), ("handoff_fresh", "done"), ("wrap_up", "host"),
+])  # fmt: skip
+def test_with_a_memory_every_step_is_done_or_handed_out(operation: str, outcome: str, project: pathlib.Path) -> None:
+    told = carry_out(project, operation, store=memory(project))
+    assert (told["operation"], told["outcome"], told["complaints"]) == (operation, outcome, [])
+    assert set(by_step(told).values()) <= {"done", "host"}
+    assert [record["step"] for record in told["steps"]] == list(load_policy().decide(METERS[operation]).steps)
+    assert [a["step"] for a in told["actions"]] == [s for s, o in by_step(told).items() if o == "host"]
+
+
+def test_without_one_the_file_floor_takes_its_place(project: pathlib.Path) -> None:
+    told = carry_out(project, "externalize", facts={"anchors": ["a.py:1"], "contains_tool_origin": True})
+    assert told["outcome"] == "degraded"
+    assert {r["why"] for r in told["steps"]} == {"file_floor: crystalium absent", "no envelope"}
+    floor = json.loads((project / told["made"]["file_floor_path"]).read_bytes())
+    assert (floor["anchors"], floor["contains_tool_origin"], floor["session_id"]) == (["a.py:1"], True, "s1")
+    assert list(floor)[-1] == "file_floor_reason"
+    assert told["complaints"] == ["there is no memory: what is to be kept goes to files"]
+    assert carry_out(project, "compact")["complaints"] == []  # said once
+
+
+def test_what_is_carried_out_is_logged_and_in_the_ledger(project: pathlib.Path) -> None:
+    told = carry_out(project, "compact", store=memory(project))
+    (event,) = lines(project, "policy-log.jsonl")
+    assert (event["event"], event["session_id"], event["rule"], event["zone"]) == ("operation", "s1", "P3", "red")
+    assert (event["outcome"], event["steps"]) == ("host", told["steps"])
+    (spent,) = lines(project, "budget-ledger.jsonl")
+    assert [spent[k] for k in ("operation", "crystalium_gated_in", "commit_ok")] == ["compact", True, True]
+    again = carry_out(project, "compact", store=memory(project))
+    assert (again["ran"], again["outcome"], again["steps"], again["actions"]) == (False, None, [], [])
+    assert len(lines(project, "policy-log.jsonl")) == len(lines(project, "budget-ledger.jsonl")) == 1
+
+
+def test_nothing_is_done_in_a_green_zone_or_without_opting_in(project: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert carry_out(project, "continue")["why"] == "nothing to do"
+    assert [name for name in os.listdir(project / STATE) if name.endswith("l")] == []
+    for text in ("", "context: {enabled: false}\n"):
+        (project / "eidolons.yaml").write_text(text)
+        told = carry_out(project, "compact")
+        assert (told["ran"], told["why"], told["actions"]) == (False, "the project has not opted in", [])
+
+
+def test_a_lossy_step_is_refused_where_nothing_was_written_down(project: pathlib.Path) -> None:
+    def full(job: work.Work) -> None:
+        raise OSError(28, "No space left on device")
+
+    for operation in ("compact", "prune_tool_results"):
+        told = carry_out(project, operation, handlers={"file_floor": full})
+        assert told["outcome"] == "failed"
+        assert set(by_step(told).values()) == {"failed", "done"}  # no envelope had to be kept
+        assert [s for s, o in by_step(told).items() if o == "done"] == ["ingest_envelope_if_present"]
+        assert told["actions"] == []
+        assert told["steps"][3]["why"] == "refused: what it would lose is written down nowhere"
+        assert "No space left on device" in told["steps"][1]["why"]
+    assert told["made"].get("commit_ok") is False
+
+
+def test_either_the_memory_or_the_floor_suffices(project: pathlib.Path) -> None:
+    told = carry_out(project, "compact", store=Broken())
+    assert by_step(told)["commit_identifier_manifest"] == "degraded"
+    assert [a["step"] for a in told["actions"]] == ["host_compact", "pin_reinject", "pin_verify_repair"]
+    assert (told["made"]["gated_in"], told["made"]["commit_ok"]) == (True, False)
+
+
+def test_what_follows_a_compaction_waits_for_it(project: pathlib.Path) -> None:
+    told = carry_out(project, "compact", store=memory(project))
+    kinds = {a["step"]: (a["kind"], a["after"]) for a in told["actions"]}
+    assert kinds == {
+        "host_compact": ("host", None),
+        "pin_reinject": ("host", "host_compact"),
+        "pin_verify_repair": ("kernel", "host_compact"),
+    }
+    policy = load_policy(project=str(project))
+    job = work.Work(str(project), policy.table.audit, policy.table.limits, session="s1")
+    record = work.follow("pin_verify_repair", playbook.of(policy.table), HANDLERS, job)
+    assert (record["outcome"], record["why"]) == ("failed", "nobody said what the window holds")
+    job.facts["injected"] = "nothing"
+    record = work.follow("pin_verify_repair", playbook.of(policy.table), HANDLERS, job)
+    assert (record["outcome"], record["why"].split(":")[0]) == ("host", "to be injected again")
+    job.facts["injected"] += "\n" + job.made["pin_repair"]
+    record = work.follow("pin_verify_repair", playbook.of(policy.table), HANDLERS, job)
+    assert (record["outcome"], job.made["pin_repair"]) == ("done", "")
+
+
+def test_a_host_that_cannot_is_told_by_a_notice(project: pathlib.Path) -> None:
+    told = carry_out(project, "compact", store=memory(project), host=["pin_reinject"])
+    assert by_step(told) == {
+        "plan_checkpoint": "done", "commit_identifier_manifest": "done", "ingest_envelope_if_present": "done",
+        "host_compact": "degraded", "pin_reinject": "host", "pin_verify_repair": "host",
+    }  # fmt: skip
+    assert told["outcome"] == "host"
+    assert (told["actions"][0]["kind"], told["actions"][0]["text"]) == (
+        "notice", "The window is nearly full; compact it now. What a compaction would lose is written down."
+    )  # fmt: skip
+
+
+def test_past_the_ceiling_the_first_prompt_gets_the_brief_and_later_ones_the_notice(project: pathlib.Path) -> None:
+    first = carry_out(project, "wrap_up")
+    later = [carry_out(project, "wrap_up") for _ in range(3)]
+    assert (first["ran"], [a["step"] for a in first["actions"]]) == (True, ["emit_wrap_up_notice"])
+    assert {told["ran"] for told in later} == {False}
+    assert [told["actions"] for told in later] == [first["actions"]] * 3
+    assert first["actions"][0]["made"]["brief_path"] == first["made"]["brief_path"]
+    assert len(list((project / STATE).glob("handoff-*.md"))) == 1
+
+
+def test_a_subagent_returns_what_there_is(project: pathlib.Path) -> None:
+    told = carry_out(project, "handoff_fresh", "subagent", agent="a1")
+    assert (told["operation"], [a["step"] for a in told["actions"]]) == ("finish_and_return", ["emit_return_notice"])
+    assert not list((project / STATE).glob("handoff*"))
+
+
+def test_a_step_without_a_handler_failed(project: pathlib.Path, policy: Policy) -> None:
+    job = work.Work(str(project), {}, {}, now=NOW)
+    records, actions = work.perform(["plan_checkpoint", "ecl_envelope", "nonsense"], playbook.of(policy.table), {}, job)
+    assert [(r["outcome"], r["why"]) for r in records] == [
+        ("failed", "no handler"), ("failed", "no handler"), ("failed", "unknown step")
+    ]  # fmt: skip
+    assert (actions, work.outcome(records)) == ([], "failed")
+
+
+def test_a_memory_that_is_slow_is_served_behind_the_floor(project: pathlib.Path) -> None:
+    order: list[str] = []
+
+    @attrs.frozen
+    class Slow:
+        slow: bool = True
+
+        def __getattr__(self, name: str) -> Any:
+            def asked(*given: Any) -> Result:
+                order.append(f"{name} {len(list((project / STATE).glob('externalized-*')))}")
+                return Result(True, "id")
+
+            return asked
+
+    told = carry_out(project, "externalize", store=Slow())
+    assert order == ["plan_checkpoint 1", "commit 1"]
+    assert (told["outcome"], told["made"]["commit_ok"]) == ("done", True)
+    assert (
+        json.loads((project / told["made"]["file_floor_path"]).read_bytes())["file_floor_reason"] == "crystalium slow"
+    )
+
+
+def test_before_a_compaction_of_the_hosts_own(policy: Policy) -> None:
+    book = playbook.of(policy.table)
+    first = ["plan_checkpoint", "commit_identifier_manifest", "ingest_envelope_if_present"]
+    assert [work.bracket(book, count) for count in (0, 1, 2, 3)] == [
+        first, first, *[[*first, "compose_handoff_brief", "ecl_envelope"]] * 2
+    ]  # fmt: skip
+
+
+def test_where_nothing_can_be_remembered_nothing_is_done_but_told(project: pathlib.Path) -> None:
+    (project / ".eidolons").write_text("a file")
+    for operation, said in (("compact", []), ("wrap_up", ["emit_wrap_up_notice"])):
+        told = carry_out(project, operation, store=memory(project))
+        assert (told["ran"], told["outcome"], [a["step"] for a in told["actions"]]) == (False, "failed", said)
+        assert told["why"] == "what was entered cannot be kept: Not a directory"
+    assert not (project / "memory").exists()
+
+
+class Fails(Exception):
+    pass
+
+
+OUTCOMES = st.sampled_from(["done", "pending", "raises", "not done", "os", "exit"])
+
+
+@given(operation=st.sampled_from(sorted(set(METERS) - {"continue"})), data=st.data())
+def test_an_operation_is_never_done_when_a_step_was_not(operation: str, data: st.DataObject, policy: Policy) -> None:
+    book = playbook.of(policy.table)
+    names = book["operations"][operation]
+    fates = {name: data.draw(OUTCOMES) for name in [*names, "file_floor"]}
+    saved = data.draw(st.booleans())
+
+    def handler(name: str) -> Any:
+        def handle(job: work.Work) -> dict[str, Any] | None:
+            job.saved = job.saved or (saved and fates[name] == "done")
+            if fates[name] == "raises":
+                raise Fails("odd\nreason")
+            if fates[name] == "not done":
+                raise work.NotDone("refused")
+            if fates[name] == "os":
+                raise OSError(5, "Input/output error")
+            if fates[name] == "exit":
+                raise RecursionError
+            return {"pending": True} if fates[name] == "pending" else None
+
+        return handle
+
+    left_out = data.draw(st.sets(st.sampled_from(names)))
+    handlers = {name: handler(name) for name in fates if name not in left_out}
+    job = work.Work("/nowhere", {}, {}, now=NOW)
+    records, actions = work.perform(names, book, handlers, job)
+    assert [r["step"] for r in records] == names
+    assert {r["outcome"] for r in records} <= {"done", "degraded", "host", "failed"}
+    assert (work.outcome(records) == "done") == all(r["outcome"] == "done" for r in records)
+    for record in records:
+        assert (
+            record["outcome"] == "done"
+            or record["why"]
+            or record["surface"] == "host"
+            or fates[record["step"]] == "pending"
+        )
+        assert "\n" not in (record["why"] or "")
+        if record["outcome"] == "done":
+            assert fates[record["step"]] == "done"
+    if not job.saved:
+        assert not any(book["steps"][action["step"]]["lossy"] for action in actions)
+    json.dumps([records, actions])
+
+
+def test_what_nobody_expects_raises_nothing(project: pathlib.Path, policy: Policy) -> None:
+    def broken(job: work.Work) -> Any:
+        return 7
+
+    told = carry_out(project, "externalize", handlers={"plan_checkpoint": broken, "file_floor": broken})
+    assert told["outcome"] == "failed"
+    (project / STATE / "policy-log.jsonl").unlink()
+    (project / STATE / "policy-log.jsonl").mkdir()
+    (project / ledger.FILE).unlink()
+    (project / ledger.FILE).mkdir()
+    told = carry_out(project, "handoff_fresh")
+    assert told["outcome"] == "degraded"
+    assert [c.split(":")[0] for c in told["complaints"][-2:]] == ["not logged", "budget ledger"]
+
+
+def test_the_facade_is_lazy() -> None:
+    assert kernel.run.__module__ == "ecm_rules.kernel.operations"
+    with pytest.raises(AttributeError):
+        _ = kernel.nonsense  # type: ignore[attr-defined]
+    assert steps.EVENT == "operation"

@@ -175,10 +175,10 @@ class _Found:
             self._kinds["to_do"] = dict.fromkeys(texts[: MOST["to_do"]], (ASSISTANT, True))
         elif name == "TaskCreate" and isinstance(given.get("subject"), str):
             self._tasks[str(len(self._tasks) + 1)] = inert(given["subject"]), False
-        elif name == "TaskUpdate" and given.get("taskId") in self._tasks:
-            text, done = self._tasks[given["taskId"]]
-            status = given.get("status")
-            self._tasks[given["taskId"]] = text, status in ("completed", "deleted") if status is not None else done
+        elif name == "TaskUpdate":
+            id, status = given.get("taskId"), given.get("status")
+            if isinstance(id, str) and id in self._tasks and isinstance(status, str):
+                self._tasks[id] = self._tasks[id][0], status in ("completed", "deleted")
 
 
 def _written(given: Mapping[str, Any]) -> Iterator[str]:

@@ -223,7 +223,11 @@ def test_logged_verdicts_are_counted_where_they_certainly_lie(policy: Policy, tm
     difference = edited(policy, tmp_path, "tool_result_share_gte", "tool_result_share_gt")
     log = tmp_path / "log.jsonl"
     lines = [entry(tool_result_share_est=0.4)] * 3 + [entry(tool_result_share_est=0.41), entry(zone="red")]
-    lines += [entry(), "torn {", "\n", "[]\n", "\0\0\n", entry(tool_result_share_est=0.4, subagent=True)]
+    lines += [
+        '{"event":"handoff_brief_oversize","path":"x"}\n',
+        entry(event="a table may have a field of that name", raw_operation="x"),
+    ]
+    lines += ["torn {", "\n", "[]\n", "\0\0\n", entry(tool_result_share_est=0.4, subagent=True)]
     log.write_text("".join(lines))
     counts = count(difference, str(log))
     assert (counts.inside, counts.undecided) == ((4,), (1,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 from typing import Any
@@ -24,7 +25,7 @@ def meter(used: int | None, count: int, source: str = "host", session: str = "s1
 def seen(project: pathlib.Path, *meters: dict[str, Any], cap: int = 2) -> list[str]:
     """The events of a session's meters, one after the other."""
     told = []
-    for before, after in zip(meters, meters[1:], strict=False):
+    for before, after in itertools.pairwise(meters):
         told += compactions.observe(str(project), {}, cap, before, after)
     if told:
         assert lines(project, "policy-log.jsonl") == told

@@ -48,7 +48,10 @@ class Broken:
     slow = False
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: Result(False, reason="TIER_VIOLATION")
+        def refuse(*given: Any) -> Result:
+            return Result(False, reason="TIER_VIOLATION")
+
+        return refuse
 
 
 @pytest.mark.parametrize(("operation", "outcome"), [
@@ -98,15 +101,15 @@ def test_a_lossy_step_is_refused_where_nothing_was_written_down(project: pathlib
     def full(job: work.Work) -> None:
         raise OSError(28, "No space left on device")
 
-    for operation in ("compact", "prune_tool_results"):
+    for operation in ("prune_tool_results", "compact"):
         told = carry_out(project, operation, handlers={"file_floor": full})
+        assert told["made"]["commit_ok"] is False
         assert told["outcome"] == "failed"
         assert set(by_step(told).values()) == {"failed", "done"}  # no envelope had to be kept
         assert [s for s, o in by_step(told).items() if o == "done"] == ["ingest_envelope_if_present"]
         assert told["actions"] == []
         assert told["steps"][3]["why"] == "refused: what it would lose is written down nowhere"
         assert "No space left on device" in told["steps"][1]["why"]
-    assert told["made"].get("commit_ok") is False
 
 
 def test_either_the_memory_or_the_floor_suffices(project: pathlib.Path) -> None:

@@ -234,3 +234,14 @@ def test_an_id_of_a_megabyte_becomes_a_short_one(tmp_path: pathlib.Path, policy:
         record(tmp_path, policy, meter.parse(b"{}"), session="s" * 1_000_000, agent="a" * 1_000_000)
     assert [x["sequence"] for x in logged(tmp_path)] == [1, 2]
     assert (tmp_path / audit.LOG).stat().st_size < 4000
+
+
+def test_an_event_between_verdicts_is_no_verdict_and_takes_no_number(tmp_path: pathlib.Path, policy: Policy) -> None:
+    record(tmp_path, policy, {"zone": "red"})
+    audit.event(str(tmp_path), {}, {"event": "operation", "evaluated_at": NOW, "session_id": "s1", "agent_id": None})
+    record(tmp_path, policy, {"zone": "red"})
+    assert [line.get("sequence") for line in logged(tmp_path)] == [1, None, 2]
+    assert all(audit.replay(policy.program, line) == line for line in lines(tmp_path))
+    assert [engine.is_event(line) for line in logged(tmp_path)] == [False, True, False]
+    for odd in (None, [], {}, {"event": 1}, {"event": "x", "raw_operation": "continue"}):
+        assert not engine.is_event(odd)

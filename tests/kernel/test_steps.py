@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import attrs
@@ -279,6 +281,23 @@ def test_what_nobody_expects_raises_nothing(project: pathlib.Path, policy: Polic
     told = carry_out(project, "handoff_fresh")
     assert told["outcome"] == "degraded"
     assert [c.split(":")[0] for c in told["complaints"][-2:]] == ["not logged", "budget ledger"]
+
+
+AT_ONCE = """
+from ecm_rules import kernel, load_policy
+policy = load_policy()
+told = kernel.run(policy.decide({"zone": "critical"}), policy=policy, session="s1")
+print(told["ran"], told["outcome"])
+"""
+
+
+def test_of_many_processes_at_once_one_carries_it_out(project: pathlib.Path) -> None:
+    command = [sys.executable, "-c", AT_ONCE]
+    running = [subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    said = sorted(process.communicate()[0] for process in running)
+    assert said == ["False None\n"] * 7 + ["True degraded\n"]
+    assert len(list((project / STATE).glob("handoff-*.md"))) == 1
+    assert [line["event"] for line in lines(project, "policy-log.jsonl")] == ["operation"]
 
 
 def test_the_facade_is_lazy() -> None:

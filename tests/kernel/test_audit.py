@@ -148,9 +148,7 @@ def test_what_is_no_line_of_this_table_is_refused(
         audit.replay(policy.program, json.dumps(entry).encode())
 
 
-@pytest.mark.parametrize(
-    "line", [b"", b"{", b"[]", b"3", b"null", b"{}", b'{"event": "handoff_brief_oversize"}', b"\xff", b"[" * 100_000]
-)
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"3", b"null", b"{}", b'{"event": 1}', b"\xff", b"[" * 100_000])
 def test_what_is_no_verdict_is_refused(line: bytes, policy: Policy) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  json's own errors are among them
         audit.replay(policy.program, line)
@@ -243,5 +241,6 @@ def test_an_event_between_verdicts_is_no_verdict_and_takes_no_number(tmp_path: p
     assert [line.get("sequence") for line in logged(tmp_path)] == [1, None, 2]
     assert all(audit.replay(policy.program, line) == line for line in lines(tmp_path))
     assert [engine.is_event(line) for line in logged(tmp_path)] == [False, True, False]
-    for odd in (None, [], {}, {"event": 1}, {"event": "x", "raw_operation": "continue"}):
-        assert not engine.is_event(odd)
+    odd: list[Any] = [None, [], {}, {"event": 1}, {"event": "x", "raw_operation": "continue"}]
+    for each in odd:
+        assert not engine.is_event(each)

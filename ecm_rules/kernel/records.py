@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.kernel.transcripts import SYNTHETIC
+from ecm_rules.kernel.readers.claude import SYNTHETIC
 
 USER = "user"
 ASSISTANT = "assistant"

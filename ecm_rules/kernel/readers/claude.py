@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SYNTHETIC = "<synthetic>"
+SYNTHETIC = "<synthetic>"
 
 
 def feed(tally: Tally, record: "dict[str, Any]") -> None:
@@ -33,7 +33,7 @@ def _message(tally: Tally, chain: Chain, record: "dict[str, Any]", message: "dic
     content = message.get("content")
     if record["type"] == "assistant":
         model = message.get("model")
-        if model == _SYNTHETIC or record.get("isApiErrorMessage") is True:
+        if model == SYNTHETIC or record.get("isApiErrorMessage") is True:
             return
         if model.__class__ is str:
             chain.model = model

@@ -65,13 +65,19 @@ def handle(name: str, payload: bytes, project: str) -> "str | None":
         programs, told, tally, before, ceiling=programs["budget_tokens"], externalized_at=externalized
     )
     measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, told.agent)
+    unsaid = None
+    if measured["compaction_count"]:
+        from ecm_rules.kernel import compactions
+
+        cap = program["limits"]["compaction_depth_cap"]
+        unsaid = compactions.follow(project, programs["audit"], cap, before, measured, told.agent)
     role = engine.role_of(told.agent is not None)
     answer = audit.answer(program, engine.decide(program, measured, role), measured)
     try:
         files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
     finally:  # it was decided, whether or not the meter could be kept
         audit.record(project, programs["audit"], answer, told.session, measured["updated_at"], told.agent)
-    return complaint or unread or unwritten
+    return complaint or unread or unwritten or unsaid
 
 
 if __name__ == "__main__":

@@ -77,6 +77,22 @@ def observe(
     return events
 
 
+def follow(
+    project: str,
+    paths: "Mapping[str, str]",
+    cap: float,
+    before: "Meter",
+    after: "Meter",
+    agent: "str | None" = None,
+) -> "str | None":
+    """`observe`, for who measures; a complaint where an event could not be written."""
+    try:
+        observe(project, paths, cap, before, after, agent)
+    except OSError as error:
+        return f"compactions: {error.strerror or error}"
+    return None
+
+
 def _event(name: str, now: "Any", session: "Any", agent: "str | None", count: int, **more: "Any") -> "dict[str, Any]":
     who = files.short(session) if session.__class__ is str else None
     told = {"event": name, "evaluated_at": now, "session_id": who, "agent_id": files.short(agent) if agent else None}

@@ -100,7 +100,7 @@ def reading(
         tokens = int(content / limits["bytes_per_token"]) + chain.images * limits["image_tokens"]
         basis = "content bytes, partial" if chain.cut else "content bytes"
         return tokens + formats[tally.format]["overhead_tokens"], "transcript_heuristic", basis
-    if tally.format is not None or not tally.size or not (tally.records or tally.bad_lines):
+    if tally.format is not None or not tally.size:
         return None, "unknown", "no messages yet"
     return int(tally.size / limits["bytes_per_token"]), "transcript_heuristic", "file bytes"
 
@@ -138,7 +138,9 @@ def _window(
     earlier = _positive(before.get("window_tokens")) if before.get("window_basis") == "client" else None
     if earlier is not None:
         return earlier, "client"
-    by_model = model_window(programs["models"], (chain and chain.model) or told.model)
+    by_model: float | None = model_window(programs["models"], (chain and chain.model) or told.model)
+    if by_model is None and before.get("window_basis") == "model":
+        by_model = _positive(before.get("window_tokens"))
     return (by_model, "model") if by_model else (default, "default")
 
 

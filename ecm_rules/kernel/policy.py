@@ -44,6 +44,8 @@ def evaluate(
         seen = meter.load(path or own) if snapshot is None else meter.parse(snapshot)
         if snapshot is None and path is None and not subagent:
             seen = ledger.current(ledger.consult(project, paths)[0], seen)
+        if session is None and isinstance(seen, dict) and isinstance(seen.get("session_id"), str):
+            session = seen["session_id"]
         told = audit.answer(table.program, table.decide(seen, role).to_dict(), seen)
         complaints = [f"meter degraded: {d['path']}: {d['reason']}" for d in told["degraded"]]
     except EcmError as error:

@@ -13,7 +13,7 @@ import attrs
 from ecm_rules.engine import zones
 from ecm_rules.engine.policy import Policy, load_policy
 from ecm_rules.engine.program import Unreadable
-from ecm_rules.kernel import audit, files, ladder, ledger, meter, payloads
+from ecm_rules.kernel import audit, compactions, files, ladder, ledger, meter, payloads
 from ecm_rules.kernel.payloads import GIVEN, Told
 from ecm_rules.kernel.tally import Tally
 from ecm_rules.tables.findings import EcmError
@@ -70,6 +70,9 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
     told = _told(known, flags, payload, numbers, complaints)
     own = audit.meter_of(policy.table.audit, told.agent or (told.session if flags.subagent else None))
     tally = _tally(programs, told, flags, (project, own), complaints)
+    if tally is not None and told.agent is None and tally.subagent():
+        told.agent = _agent(told.transcript or "")
+        own = audit.meter_of(policy.table.audit, told.agent)
     accounts, unread = ledger.consult(project, policy.table.audit)
     before = ledger.unsettled(accounts, _before(project, own, told, complaints), told.session, told.agent)
     ceiling = numbers.read("--budget-ceiling", flags.budget_ceiling, 0, _MANY)
@@ -84,12 +87,19 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
     )
     _override(made, flags, numbers)
     made, unwritten = ledger.settle(project, policy.table.audit, accounts, made, told.agent)
-    complaints += [complaint for complaint in (unread, unwritten) if complaint]
+    cap = policy.program["limits"]["compaction_depth_cap"]
+    unsaid = compactions.follow(project, policy.table.audit, cap, before, made, told.agent)
+    complaints += [complaint for complaint in (unread, unwritten, unsaid) if complaint]
     if not sound:
         made["zone"] = zones.UNKNOWN
     return Status(
         made, _written(project, own, made, complaints), policy.table.zones if sound else {}, tuple(complaints)
     )
+
+
+def _agent(path: str) -> str:
+    """Whose transcript it is, by the name that its client gives it: `agent-<id>.jsonl`."""
+    return os.path.splitext(os.path.basename(path))[0].removeprefix("agent-")
 
 
 class _Numbers:

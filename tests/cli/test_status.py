@@ -280,6 +280,45 @@ def test_turns_are_counted_from_the_last_time_that_the_ledger_names(tmp_path: pa
     assert json.loads(done.stdout)["externalize_age_turns"] == 4
 
 
+def test_a_subagents_own_transcript_is_not_its_sessions(tmp_path: pathlib.Path) -> None:
+    session = "9f58a95f-9277-4cbc-8587-a03d27999a18"
+    told("--session-id", session, "--used-percentage", "92", cwd=tmp_path)
+    path = tmp_path / "agent-a494c5c.jsonl"
+    path.write_bytes((ROOT / "fixtures/transcripts/07_claude_subagent_sidechain.jsonl").read_bytes())
+    assert told("--transcript", str(path), cwd=tmp_path)["session_id"] == session
+    assert meter(tmp_path)["utilization"] == 0.92
+    assert (tmp_path / STATE / "meter-a494c5c.json").exists()
+    spent = json.loads(run("budget", "--json", cwd=tmp_path).stdout)
+    assert "a494c5c" in json.dumps(spent)
+
+
+def test_the_window_of_the_model_holds_for_the_session(tmp_path: pathlib.Path) -> None:
+    first = told("--transcript", COMPACTED, cwd=tmp_path)
+    again = told("--used-percentage", "30", cwd=tmp_path)
+    assert (again["window_tokens"], again["window_basis"]) == (first["window_tokens"], first["window_basis"])
+
+
+def test_a_line_without_an_end_is_bytes(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("x" * 4000)
+    found = told("--transcript", "notes.txt", cwd=tmp_path)
+    assert (found["used_tokens_est"], found["estimate_source"]) == (1000, "transcript_heuristic")
+
+
+def test_a_compaction_that_freed_nothing_or_went_past_the_cap_is_an_event(tmp_path: pathlib.Path) -> None:
+    for count, percentage in enumerate(("80", "81", "40", "82")):
+        told("--session-id", "s1", "--used-percentage", percentage, "--compaction-count", str(count), cwd=tmp_path)
+    log = (tmp_path / STATE / "policy-log.jsonl").read_text().split("\n")[:-1]
+    events = [(event["event"], event["compaction_count"]) for event in map(json.loads, log)]
+    assert events == [("compaction_ineffective", 1), ("cap_exceeded", 3), ("compaction_ineffective", 3)]
+
+
+def test_the_log_names_the_session_of_the_meter(tmp_path: pathlib.Path) -> None:
+    told("--session-id", "s1", "--used-percentage", "80", cwd=tmp_path)
+    run("policy", cwd=tmp_path)
+    line = json.loads((tmp_path / STATE / "policy-log.jsonl").read_text())
+    assert (line["session_id"], line["sequence"]) == ("s1", 1)
+
+
 def test_a_clock_that_went_back_changes_nothing(tmp_path: pathlib.Path) -> None:
     told("--used-percentage", "80", "--compaction-count", "1", cwd=tmp_path)
     path = tmp_path / STATE / "meter.json"

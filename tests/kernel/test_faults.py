@@ -127,7 +127,7 @@ def test_a_folder_without_permission(mode: int, project: pathlib.Path) -> None:
     assert (verb.returncode, shown.returncode) == (0, 0)
     if mode:  # no new file, but logs that are there may still be appended to
         assert (verb.stderr, verb.stdout) == ("", "operation: continue  (rule P7, zone green)\n")
-        assert [line["sequence"] for line in lines(project, "policy-log.jsonl")] == [1, 2, 1]
+        assert [line["sequence"] for line in lines(project, "policy-log.jsonl")] == [1, 2, 3]
         assert (shown.stderr, json.loads(shown.stdout)["thread"]) == ("", session)
     else:
         assert "not logged: Permission denied\n" in verb.stderr

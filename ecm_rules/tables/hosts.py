@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ecm_rules import __version__
@@ -21,14 +22,16 @@ _PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used
 def load_hosts(path: str | None = None) -> dict[str, Any]:
     """What the file says, its paths as lists of keys, and what it leaves out as nothing::
 
-        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]}}},
+        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]}, "project": [variable, …],
+                          "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", **pattern}, …],
+                          "channels": {name: {"put": [[path, template], …], "most", "unit", "escapes"}}}},
          "formats": {name: {"reader", "known_by": [pattern, …], "usage": {sum: [[1 | -1, path], …]},
                             "blocks": {type: [[kind, [path, …]], …]}, "overhead_tokens"}},
          "models": {prefix: window in tokens},
          "key": a hash of the formats and of the version that reads them}
 
     where a pattern is {"has": [key, …], "lacks": [key, …], "where": [[path, [value, …]], …], "within": [[path, text],
-    …]}. Raises EcmError.
+    …]}; a host that sends nothing is left out. Raises EcmError.
     """
     document = reader.load(path or places.shipped(FILE))
     shape = schemas.validate("hosts", document)
@@ -37,7 +40,8 @@ def load_hosts(path: str | None = None) -> dict[str, Any]:
         raise EcmError(in_order(findings))
     plain = _Plain(document)
     root = shape.root.value
-    hosts = {name: {"payload": plain.payload(node.value["payload"])} for name, node in root["hosts"].value.items()}
+    told = root["hosts"].value
+    hosts = {name: plain.host(node.value) for name, node in told.items() if "payload" in node.value}
     formats = {name: plain.format(node) for name, node in root["formats"].value.items()}
     windows: dict[str, int] = {}
     for node in root["models"].value:
@@ -83,22 +87,48 @@ class _Plain:
             "overhead_tokens": given["overhead_tokens"].value,
         }
 
+    def host(self, given: Mapping[str, Node]) -> dict[str, Any]:
+        channels = given["channels"].value if "channels" in given else {}
+        return {
+            "payload": self.payload(given["payload"]),
+            "project": given["project"].plain() if "project" in given else [],
+            "events": [self.event(node, channels) for node in given["events"].value] if "events" in given else [],
+            "channels": {name: self.channel(node.value) for name, node in channels.items()},
+        }
+
+    def event(self, node: Node, channels: Mapping[str, Node]) -> dict[str, Any]:
+        given = node.value
+        say = given.get("say")
+        if say is not None and say.value not in channels:
+            message = f"found the channel {shown(say.value)}, expected one of the host's `channels`"
+            self.findings.append(self.source.finding("ECM204", say.span, message))
+        return {
+            "moment": given["moment"].value,
+            "say": say and say.value,
+            "messages": self.paths(given["messages"]) if "messages" in given else [],
+            "shape": given["shape"].value if "shape" in given else None,
+            **self.pattern(node),
+        }
+
+    def channel(self, given: Mapping[str, Node]) -> dict[str, Any]:
+        put = given.get("put")
+        return {
+            "put": [[self.path(at, put.keys[at]), one.value] for at, one in put.value.items()] if put else [],
+            "most": given["most"].value if "most" in given else None,
+            "unit": given["unit"].value if "unit" in given else "characters",
+            "escapes": "escapes" in given and given["escapes"].value,
+        }
+
     def patterns(self, node: Node) -> list[dict[str, Any]]:
-        return [
-            {
-                **{key: one.value[key].plain() if key in one.value else [] for key in ("has", "lacks")},
-                **{
-                    key: [
-                        [self.path(path, one.value[key].keys[path]), said.plain()]
-                        for path, said in one.value[key].value.items()
-                    ]
-                    if key in one.value
-                    else []
-                    for key in ("where", "within")
-                },
-            }
-            for one in node.value
-        ]
+        return [self.pattern(one) for one in node.value]
+
+    def pattern(self, node: Node) -> dict[str, Any]:
+        given = node.value
+        listed = {key: given[key].plain() if key in given else [] for key in ("has", "lacks")}
+        return listed | {key: self.pairs(given[key]) if key in given else [] for key in ("where", "within")}
+
+    def pairs(self, node: Node) -> list[Any]:
+        return [[self.path(path, node.keys[path]), said.plain()] for path, said in node.value.items()]
 
     def term(self, node: Node) -> list[Any]:
         return [-1 if node.value.startswith("-") else 1, self.path(node.value.removeprefix("-"), node.span)]

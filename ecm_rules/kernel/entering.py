@@ -10,15 +10,16 @@ demands nothing ends no state: not to know is not to leave.
 
 import json
 import os
-import time
 
-from ecm_rules.kernel import audit, files
+from ecm_rules.kernel import audit, files, locks
 from ecm_rules.tables import places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from ecm_rules.kernel.locks import Lock
 
     State = dict[str, Any]
 
@@ -27,13 +28,8 @@ FORMAT = 1
 ATTEMPTS = 3
 BEGUN = "begun"
 FAILED = "failed"
-_PAUSE = 0.002
-# Of this process: a lock of the system's does not keep out a thread.
-_held: "dict[str, object]" = {}
-
-
-class Busy(Exception):
-    """Somebody else is carrying out an operation of this session."""
+Busy = locks.Busy
+"""Somebody else is carrying out an operation of this session."""
 
 
 class Entry:
@@ -41,9 +37,9 @@ class Entry:
 
     __slots__ = ("_lock", "_path", "_slot", "_state", "entered", "lasts")
 
-    def __init__(self, path: str, lock: "tuple[int, str, object]", state: "State") -> None:
+    def __init__(self, path: str, lock: "Lock", state: "State") -> None:
         self._path = path
-        self._lock: "tuple[int, str, object] | None" = lock
+        self._lock: "Lock | None" = lock
         self._state = state
         self._slot: "State" = {}
         self.entered = False
@@ -82,7 +78,7 @@ class Entry:
                 self._keep()
         finally:
             lock, self._lock = self._lock, None
-            _unlock(lock)
+            locks.release(lock)
 
     def _keep(self) -> None:
         files.replace(self._path, json.dumps(self._state).encode("ascii"))
@@ -134,11 +130,11 @@ def begin(
         "agent_id": files.short(agent) if agent else None,
     }
     path = files.state_path(project, file_of(paths, session, agent))
-    lock = _locked(os.path.splitext(path)[0] + ".lock", files.PATIENCE if patience is None else patience)
+    lock = locks.take(os.path.splitext(path)[0] + ".lock", files.PATIENCE if patience is None else patience)
     try:
         return Entry(path, lock, _read(path, who))
     except BaseException:
-        _unlock(lock)
+        locks.release(lock)
         raise
 
 
@@ -177,38 +173,3 @@ def _read(path: str, who: "State") -> "State":
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return empty
     return {**who, "zoned": zoned, "lasting": lasting}
-
-
-def _locked(name: str, patience: float) -> "tuple[int, str, object]":
-    until, mine = time.monotonic() + patience, object()
-    while _held.setdefault(name, mine) is not mine:
-        _wait(until)
-    handle = -1
-    try:
-        handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        while True:
-            try:
-                os.lockf(handle, os.F_TLOCK, 0)
-                return handle, name, mine
-            except (BlockingIOError, PermissionError):
-                _wait(until)
-            except OSError:  # a file system without locks
-                return handle, name, mine
-    except BaseException:
-        if handle >= 0:
-            os.close(handle)
-        del _held[name]
-        raise
-
-
-def _unlock(lock: "tuple[int, str, object]") -> None:
-    handle, name, mine = lock
-    os.close(handle)
-    if _held.get(name) is mine:
-        del _held[name]
-
-
-def _wait(until: float) -> None:
-    if time.monotonic() > until:
-        raise Busy
-    time.sleep(_PAUSE)

@@ -42,6 +42,7 @@ RING = [
     "ecm_rules.kernel.meter",
     "ecm_rules.kernel.pins",
     "ecm_rules.kernel.ladder",
+    "ecm_rules.kernel.locks",
     "ecm_rules.kernel.lookup",
     "ecm_rules.kernel.payloads",
     "ecm_rules.kernel.readers.claude",

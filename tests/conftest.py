@@ -16,6 +16,9 @@ if os.environ.get("CI"):
     settings.load_profile("judged")
 
 ROOT = pathlib.Path(__file__).parent.parent
+# A machine that runs tests is no measure of how long a prompt may take.
+os.environ.setdefault("ECM_PROMPT_PATH_MS", "0")
+
 FIXTURES = ROOT / "fixtures"
 
 

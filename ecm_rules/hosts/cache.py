@@ -8,6 +8,7 @@ import json
 import os
 
 from ecm_rules import __version__
+from ecm_rules.hosts import apart
 from ecm_rules.kernel import files
 from ecm_rules.tables import places
 
@@ -26,22 +27,29 @@ _SHIPPED = (
 )
 
 
-def programs(project: str) -> "dict[str, Any] | None":
+class Broken(ValueError):
+    """A table of the project does not load: the findings."""
+
+
+def programs(project: str, until: "float | None" = None) -> "dict[str, Any] | None":
     """{"enabled", "audit", "budget_tokens", "window_tokens", "program", "playbook"} of a project and what `load_hosts`
     gives.
 
-    None where it has not opted in. Raises what `build` raises, and OSError where a file is there but cannot be read.
+    None where it has not opted in. until: when they must be there, by `time.monotonic`: what takes longer to build is
+    kept for the next that asks, and nobody has it now. Raises Broken, and OSError where a file is there but cannot be
+    read, or not in time.
     """
     own = [_content(os.path.join(project, name)) for name in _PROJECT]
     # Most projects have no such key, and are not worth a parser; what looks like one is left to the parser.
     if own[0] is None or b"context" not in own[0]:
         return None
     key = _key([*own, *(_content(places.shipped(name)) for name in _SHIPPED)])
-    found = _read(os.path.join(project, FILE), key)
+    path = os.path.join(project, FILE)
+    found = _read(path, key)
     if found is None:
-        found = build(project)
-        if found["enabled"] or os.path.isdir(os.path.join(project, places.STATE)):
-            _write(project, key, found)
+        found = _built(project, key) if until is None else _awaited(project, key, until)
+    if "broken" in found:
+        raise Broken(found["broken"])
     return found if found["enabled"] else None
 
 
@@ -63,6 +71,27 @@ def build(project: str) -> "dict[str, Any]":
         "playbook": playbook.of(table),
         **load_hosts(),
     }
+
+
+def _built(project: str, key: str) -> "dict[str, Any]":
+    """What `build` gives, kept; findings are kept as well, for they are to be told at each prompt."""
+    from ecm_rules.tables.findings import EcmError
+
+    try:
+        found = build(project)
+    except EcmError as error:
+        found = {"broken": str(error), "enabled": True}
+    if found["enabled"] or os.path.isdir(os.path.join(project, places.STATE)):
+        _write(project, key, found)
+    return found
+
+
+def _awaited(project: str, key: str, until: float) -> "dict[str, Any]":
+    ended = apart.run(lambda: _built(project, key), until)
+    found = _read(os.path.join(project, FILE), key)
+    if found is None and not ended:
+        raise OSError("the tables are still being read")
+    return found or _built(project, key)  # nothing can be kept here
 
 
 def _read(path: str, key: str) -> "dict[str, Any] | None":

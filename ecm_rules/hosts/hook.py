@@ -1,83 +1,166 @@
-"""`ecm-hook HOST`: a payload on stdin; the meter is refreshed, the verdict is logged. Part of the runtime ring.
+"""`ecm-hook HOST`: an event of a client on stdin, at most one answer on stdout. Part of the runtime ring.
 
-It runs on every prompt, so it imports nothing but the ring while its cached programs are current. It prints nothing,
-never blocks the host, and exits 0 whatever happens; what went wrong is one line on stderr.
+It runs on every prompt, so it imports nothing but the ring while its cached programs are current, and answers in
+time or not at all. It never blocks the client, and exits 0 whatever happens; what went wrong is one line on stderr.
 """
 
-import json
 import os
 import sys
+import time
 
 from ecm_rules.engine import program as engine
-from ecm_rules.hosts import cache
-from ecm_rules.kernel import audit, files, ladder, ledger, meter, payloads
+from ecm_rules.hosts import answers, cache, measuring, moments
+from ecm_rules.kernel import meter, payloads
+from ecm_rules.kernel.lookup import fits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 MAX_PAYLOAD = 16 << 20
-MAX_TRANSCRIPT = 4 << 20
+# In seconds, until the project's own `limits.prompt_path_ms` is read.
+DEADLINE = 0.3
+# In milliseconds, for a machine that is too slow for that; 0 is no deadline.
+VARIABLE = "ECM_PROMPT_PATH_MS"
+_MEASURED: "dict[str, Any]" = {"moment": "measured", "say": None}
+_CONFIGURATION = "eidolons.yaml"
+# The part of the time after which nothing is waited for any more, so that there is some left to answer.
+_MARGIN = 0.9
+_FOR_EVER = 1e6
+
+
+class Late(BaseException):
+    """The deadline has passed."""
 
 
 def main() -> int:
+    begun = time.monotonic()
+    out: bytes = b""
+    complaint: "str | None" = None
     try:
-        complaint = run(sys.argv[1:], os.getcwd())
+        _alarm(begun + _seconds(DEADLINE))
+        out, complaint = run(sys.argv[1:], begun)
+    except Late:
+        complaint = "late: the deadline has passed"
     except OSError as error:
         complaint = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     except BaseException as error:
         complaint = str(error) or error.__class__.__name__
+    _alarm(None)
+    _write(1, out)
     if complaint:
-        try:
-            sys.stderr.write("ecm-hook: " + " ".join(complaint.split())[:500] + "\n")
-        except Exception:  # noqa: S110  stderr is gone, and the host has its answer all the same
-            pass
+        _write(2, ("ecm-hook: " + " ".join(complaint.split())[:500] + "\n").encode("utf-8", "replace"))
     return 0
 
 
-def run(arguments: "list[str]", project: str) -> "str | None":
-    """Handle the payload on stdin. Returns a complaint, or None."""
+def run(arguments: "list[str]", begun: float) -> "tuple[bytes, str | None]":
+    """Handle the payload on stdin: (what goes to stdout, a complaint or None)."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        return "usage: ecm-hook HOST < payload"
-    return handle(arguments[0], sys.stdin.buffer.read(MAX_PAYLOAD + 1) if sys.stdin else b"", project)
+        return b"", "usage: ecm-hook HOST < payload"
+    project = project_of(os.getcwd())
+    payload = sys.stdin.buffer.read(MAX_PAYLOAD + 1) if sys.stdin else b""
+    return (b"", None) if project is None else handle(arguments[0], payload, project, begun, _alarm)
 
 
-def handle(name: str, payload: bytes, project: str) -> "str | None":
-    """Refresh the meter and log the verdict for a payload of the host `name`. Returns a complaint, or None.
-
-    Raises OSError where state cannot be read or written, EcmError where a table does not load.
+def project_of(folder: str) -> "str | None":
+    """The folder of the project that a session in `folder` is about: the nearest above it that is configured, within
+    the repository; else the one that the client names in its environment. None without one.
     """
-    programs = cache.programs(project)
+    while True:
+        if os.path.exists(os.path.join(folder, _CONFIGURATION)):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder or os.path.exists(os.path.join(folder, ".git")):
+            break
+        folder = parent
+    named = (value for name, value in os.environ.items() if name.endswith("_PROJECT_DIR") and os.path.isabs(value))
+    return next((value for value in named if os.path.exists(os.path.join(value, _CONFIGURATION))), None)
+
+
+def handle(
+    name: str,
+    payload: bytes,
+    project: str,
+    begun: "float | None" = None,
+    alarm: "Callable[[float | None], None] | None" = None,
+) -> "tuple[bytes, str | None]":
+    """(the answer to a payload of the host `name`, a complaint or None).
+
+    begun: when the client began to wait, by `time.monotonic`. alarm: is told how long it waits. Raises OSError where
+    state cannot be read or written, cache.Broken where a table does not load.
+    """
+    begun = time.monotonic() if begun is None else begun
+    # The first event of all, most likely a session's start, waits for the tables.
+    seconds = _seconds(DEADLINE) if os.path.lexists(os.path.join(project, cache.FILE)) else moments.PATIENCE
+    if alarm is not None:
+        alarm(begun + seconds)
+    programs = cache.programs(project, begun + _MARGIN * seconds)
     if programs is None:
-        return None
+        return b"", None
     host = programs["hosts"].get(name)
     if host is None:
-        return f"unknown host {name!r}, known: {', '.join(programs['hosts'])}"
+        return b"", f"unknown host {name!r}, known: {', '.join(programs['hosts'])}"
     given = meter.parse(payload, MAX_PAYLOAD)
     if isinstance(given, engine.Unreadable):
-        return f"payload: {given.reason}"
-    program, told = programs["program"], payloads.read(host, given)
-    own = audit.meter_of(programs["audit"], told.agent)
-    before = meter.load(os.path.join(project, own))
-    if not isinstance(before, dict) or before.get("session_id") != told.session:
-        before = {}  # another session's count and spending are not this one's
-    accounts, unread = ledger.consult(project, programs["audit"])
-    before = ledger.unsettled(accounts, before, told.session, told.agent)
-    tally, complaint = ladder.tally_of(programs, told.transcript, MAX_TRANSCRIPT, (project, own))
-    externalized = ledger.externalized_at(project, programs["audit"], program, told.session)
-    measured = ladder.measure(
-        programs, told, tally, before, ceiling=programs["budget_tokens"], externalized_at=externalized
-    )
-    measured, unwritten = ledger.settle(project, programs["audit"], accounts, measured, told.agent)
-    unsaid = None
-    if measured["compaction_count"]:
-        from ecm_rules.kernel import compactions
+        return b"", f"payload: {given.reason}"
+    event = next((event for event in host["events"] if fits(given, (event,))), _MEASURED)
+    if event["moment"] == "ignored":
+        return b"", None
+    if event["moment"] in moments.UNHURRIED:
+        seconds = moments.PATIENCE
+    else:
+        seconds = _seconds(programs["program"]["limits"]["prompt_path_ms"] / 1000)
+    if alarm is not None:
+        alarm(begun + seconds)
+    turn = measuring.Turn(project, programs, host, event, given, payloads.read(host, given), begun + _MARGIN * seconds)
+    return _answer(turn), "; ".join(turn.complaints) or None
 
-        cap = program["limits"]["compaction_depth_cap"]
-        unsaid = compactions.follow(project, programs["audit"], cap, before, measured, told.agent)
-    role = engine.role_of(told.agent is not None)
-    answer = audit.answer(program, engine.decide(program, measured, role), measured)
+
+def _answer(turn: "measuring.Turn") -> bytes:
+    moment, channel = turn.event["moment"], turn.channel
+    given: "dict[str, Any] | None"
+    if moment == "request":
+        given = None
+    else:
+        measuring.refresh(turn)
+        if moment == "statusline":
+            from ecm_rules.hosts import statusline
+
+            given = {answers.TEXT: statusline.render(turn.now, turn.verdict)}
+        else:
+            texts = moments.tell(turn)
+            given = {answers.TEXT: "\n".join(texts)} if texts else None
+    return answers.compose(channel, turn.payload, given) if channel is not None and given is not None else b""
+
+
+def _seconds(usual: float) -> float:
+    """How long an event within a turn may take: as usual, or as the environment says."""
+    told = os.environ.get(VARIABLE, "")
+    return (int(told[:9]) / 1000 or _FOR_EVER) if told.isascii() and told.isdigit() else usual
+
+
+def _alarm(until: "float | None") -> None:
+    """Raise Late at a moment of `time.monotonic`, whatever is going on then; None: not any more."""
+    # Python's own module around this costs as much as json.
+    import _signal  # type: ignore[import-not-found]
+
+    if not hasattr(_signal, "setitimer"):
+        return
+    _signal.signal(_signal.SIGALRM, _late)
+    _signal.setitimer(_signal.ITIMER_REAL, 0 if until is None else max(0.001, until - time.monotonic()))
+
+
+def _late(*_: object) -> None:
+    raise Late
+
+
+def _write(stream: int, data: bytes) -> None:
     try:
-        files.replace(files.state_path(project, own), json.dumps(measured).encode("ascii"))
-    finally:  # it was decided, whether or not the meter could be kept
-        audit.record(project, programs["audit"], answer, told.session, measured["updated_at"], told.agent)
-    return complaint or unread or unwritten or unsaid
+        while data:
+            data = data[os.write(stream, data) :]
+    except OSError:
+        pass  # nobody listens
 
 
 if __name__ == "__main__":

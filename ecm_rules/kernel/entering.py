@@ -113,6 +113,22 @@ def judge(state: "State", playbook: "Mapping[str, Any]", verdict: "Mapping[str, 
     return slot, slot.get("rule") == rule and _unfinished(slot)
 
 
+def would_enter(
+    project: str,
+    paths: "Mapping[str, str]",
+    session: "str | None",
+    agent: "str | None",
+    playbook: "Mapping[str, Any]",
+    verdict: "Mapping[str, Any]",
+) -> bool:
+    """Whether the operation of a verdict is to be carried out, as far as that can be said without the lock."""
+    try:
+        path = files.state_path(project, file_of(paths, session, agent), make=False)
+        return judge(_read(path, _who(session, agent)), playbook, verdict)[1]
+    except OSError:
+        return True  # whoever tries says what is wrong
+
+
 def begin(
     project: str,
     paths: "Mapping[str, str]",
@@ -124,11 +140,7 @@ def begin(
 
     Raises Busy where the lock cannot be had within `patience` (else `files.PATIENCE`) seconds, and OSError.
     """
-    who = {
-        "format": FORMAT,
-        "session_id": files.short(session or ""),
-        "agent_id": files.short(agent) if agent else None,
-    }
+    who = _who(session, agent)
     path = files.state_path(project, file_of(paths, session, agent))
     lock = locks.take(os.path.splitext(path)[0] + ".lock", files.PATIENCE if patience is None else patience)
     try:
@@ -136,6 +148,14 @@ def begin(
     except BaseException:
         locks.release(lock)
         raise
+
+
+def _who(session: "str | None", agent: "str | None") -> "State":
+    return {
+        "format": FORMAT,
+        "session_id": files.short(session or ""),
+        "agent_id": files.short(agent) if agent else None,
+    }
 
 
 def file_of(paths: "Mapping[str, str]", session: "str | None", agent: "str | None") -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 26
 _BOM = b"\xef\xbb\xbf"
 # How the known clients name a boundary, and what belongs to a tool.
-_BOUNDARIES = {"compact_boundary", "compacted", "compaction"}
+_BOUNDARIES = {"compact_boundary", "compacted", "compaction", "session.compaction_complete"}
 _KINDS = ("type", "subtype")
 _TOOLS = {
     "tool_use", "tool_result", "server_tool_use", "function_call", "function_call_output", "custom_tool_call",
@@ -44,12 +44,15 @@ class Artifact:
         return (_BOM if self.bom else b"") + text.encode("utf-8")
 
 
-def read(data: bytes) -> Artifact:
-    """The artifact that bytes are. Raises NoText for what is neither UTF-8 nor a transcript."""
+def read(data: bytes, tools: bool = False) -> Artifact:
+    """The artifact that bytes are. Raises NoText for what is neither UTF-8 nor a transcript.
+
+    tools: whether what belongs to tools counts as well, where a client puts what is injected into their results.
+    """
     bom = data.startswith(_BOM)
     records = _records(data[3 if bom else 0 :])
     if records is not None:
-        return Artifact("\n".join(_in_window(records)), True, bom)
+        return Artifact("\n".join(_in_window(records, tools)), True, bom)
     if b"\0" in data:
         raise NoText("found a NUL, expected a text")
     try:
@@ -87,18 +90,25 @@ def _loaded(data: bytes) -> "Any":
         return None
 
 
-def _in_window(records: "list[dict[str, Any]]") -> "list[str]":
+def _in_window(records: "list[dict[str, Any]]", tools: bool) -> "list[str]":
     texts: "list[str]" = []
     for record in records:
-        if any(record.get(key) in _BOUNDARIES for key in _KINDS if record.get(key).__class__ is str):
+        if _is_boundary(record):
             texts = []
         if record.get("isSidechain") is not True:
-            texts += _texts(record)
+            texts += _texts(record, tools)
     return texts
 
 
-def _texts(value: "Any") -> "Iterator[str]":
-    """The strings in a record, without what belongs to tools. Depth is bounded by what json reads."""
+def _is_boundary(record: "dict[str, Any]") -> bool:
+    rewritten = record.get("$set")
+    if rewritten.__class__ is dict and "messages" in rewritten:
+        return True
+    return any(record.get(key) in _BOUNDARIES for key in _KINDS if record.get(key).__class__ is str)
+
+
+def _texts(value: "Any", tools: bool) -> "Iterator[str]":
+    """The strings in a record, without what belongs to tools unless `tools`. Depth is bounded by what json reads."""
     left = [value]
     while left:
         found = left.pop()
@@ -106,8 +116,8 @@ def _texts(value: "Any") -> "Iterator[str]":
             yield found
         elif found.__class__ is list:
             left += reversed(found)
-        elif found.__class__ is dict and not _of_a_tool(found):
-            left += reversed([inner for key, inner in found.items() if key not in _TOOL_KEYS])
+        elif found.__class__ is dict and (tools or not _of_a_tool(found)):
+            left += reversed([inner for key, inner in found.items() if tools or key not in _TOOL_KEYS])
 
 
 def _of_a_tool(part: "dict[str, Any]") -> bool:

@@ -38,12 +38,12 @@ def inject(view: "View", shape: "Shape", blocks: "Iterable[Mapping[str, str]]", 
     if message is None:
         view.system = text
         return
-    at = _last(shape, view.core) if where == LAST else _first(shape, view.core)
+    at = _last(shape, view.core) if where == LAST else front(shape, view.core)
     view.messages = [*view.core[:at], message, *view.core[at:]]
     view.injected = at
 
 
-def _first(shape: "Shape", messages: "Messages") -> int:
+def front(shape: "Shape", messages: "Messages") -> int:
     """In front of everything but the system messages that a history begins with."""
     return next((at for at, told in enumerate(messages) if shape.role(told) != SYSTEM), len(messages))
 

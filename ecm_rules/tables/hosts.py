@@ -22,9 +22,11 @@ _PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used
 def load_hosts(path: str | None = None) -> dict[str, Any]:
     """What the file says, its paths as lists of keys, and what it leaves out as nothing::
 
-        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]}, "project": [variable, …],
-                          "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", **pattern}, …],
-                          "channels": {name: {"put": [[path, template], …], "most", "unit", "escapes"}}}},
+        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]},
+                          "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", "carries",
+                                      **pattern}, …],
+                          "channels": {name: {"put": [[path, template], …], "most", "unit", "escapes",
+                                               "with_tools"}}}},
          "formats": {name: {"reader", "known_by": [pattern, …], "usage": {sum: [[1 | -1, path], …]},
                             "blocks": {type: [[kind, [path, …]], …]}, "overhead_tokens"}},
          "models": {prefix: window in tokens},
@@ -91,7 +93,6 @@ class _Plain:
         channels = given["channels"].value if "channels" in given else {}
         return {
             "payload": self.payload(given["payload"]),
-            "project": given["project"].plain() if "project" in given else [],
             "events": [self.event(node, channels) for node in given["events"].value] if "events" in given else [],
             "channels": {name: self.channel(node.value) for name, node in channels.items()},
         }
@@ -107,6 +108,7 @@ class _Plain:
             "say": say and say.value,
             "messages": self.paths(given["messages"]) if "messages" in given else [],
             "shape": given["shape"].value if "shape" in given else None,
+            "carries": "carries" in given and given["carries"].value,
             **self.pattern(node),
         }
 
@@ -116,7 +118,7 @@ class _Plain:
             "put": [[self.path(at, put.keys[at]), one.value] for at, one in put.value.items()] if put else [],
             "most": given["most"].value if "most" in given else None,
             "unit": given["unit"].value if "unit" in given else "characters",
-            "escapes": "escapes" in given and given["escapes"].value,
+            **{key: key in given and given[key].value for key in ("escapes", "with_tools")},
         }
 
     def patterns(self, node: Node) -> list[dict[str, Any]]:

@@ -105,6 +105,8 @@ class Operation:
     why: str = ""
     severity: int | None = None
     """Its place in the order from mild to severe; None where it has none."""
+    notice: str = ""
+    """What is told where it was carried out."""
 
 
 @attrs.frozen

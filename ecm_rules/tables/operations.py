@@ -41,6 +41,7 @@ def read_operations(
                 place,
                 node.text("why"),
                 severity.value if severity is not None else None,
+                node.text("notice"),
             )
         )
     return tuple(steps.values()), tuple(operations)

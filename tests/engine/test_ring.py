@@ -56,8 +56,14 @@ RING = [
     "ecm_rules.kernel.steps",
     "ecm_rules.kernel.transcripts",
     "ecm_rules.kernel.work",
+    "ecm_rules.hosts.answers",
+    "ecm_rules.hosts.apart",
     "ecm_rules.hosts.cache",
     "ecm_rules.hosts.hook",
+    "ecm_rules.hosts.measuring",
+    "ecm_rules.hosts.memo",
+    "ecm_rules.hosts.moments",
+    "ecm_rules.hosts.statusline",
 ]
 
 

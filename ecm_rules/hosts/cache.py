@@ -1,7 +1,7 @@
 """The programs of a project as plain JSON beside its state, so that a prompt reads no YAML. Part of the runtime ring.
 
-The key is a hash over the version and the content of every table that the programs come from: the cache is current, or
-it is built anew. It is data, never code.
+The first line has the key, and a checksum of the second, which has the data. The key is a hash over the version and the
+content of every table that the programs come from: the cache is current, or it is built anew. It is data, never code.
 """
 
 import json
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FILE = ".eidolons/.context/programs.json"
+FILE = ".eidolons/.context/programs.jsonl"
 _PROJECT = ("eidolons.yaml", ".eidolons/ecm.yaml")
 _SHIPPED = (
     "roster/context-policy.yaml",
@@ -97,23 +97,25 @@ def _awaited(project: str, key: str, until: float) -> "dict[str, Any]":
 def _read(path: str, key: str) -> "dict[str, Any] | None":
     """What the cache holds; None for anything but what `_write` wrote for this key."""
     try:
-        outer = json.loads(files.read(path))
-        data = outer["data"]
-        if outer["key"] != key or outer["checksum"] != _key([data.encode("ascii")]):
+        head, _, data = files.read(path).partition(b"\n")
+        if head != _head(key, data):
             return None
-    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+    except OSError:
         return None
     found: "dict[str, Any]" = json.loads(data)
     return found
 
 
 def _write(project: str, key: str, found: "dict[str, Any]") -> None:
-    data = json.dumps(found)
-    outer = {"key": key, "checksum": _key([data.encode("ascii")]), "data": data}
+    data = json.dumps(found).encode("ascii") + b"\n"
     try:
-        files.replace(files.state_path(project, FILE), json.dumps(outer).encode("ascii"))
+        files.replace(files.state_path(project, FILE), _head(key, data) + b"\n" + data)
     except OSError:
         pass  # a cache that cannot be written is done without; the meter behind it says so
+
+
+def _head(key: str, data: bytes) -> bytes:
+    return json.dumps({"key": key, "checksum": _key([data])}).encode("ascii")
 
 
 def _key(contents: "list[bytes | None]") -> str:

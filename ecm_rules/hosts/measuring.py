@@ -4,14 +4,14 @@ import json
 import os
 
 from ecm_rules.engine import program as engine
-from ecm_rules.kernel import audit, files, ladder, ledger, meter, steps
-from ecm_rules.kernel.work import Work
+from ecm_rules.kernel import audit, files, ladder, ledger, meter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ecm_rules.kernel.payloads import Told
+    from ecm_rules.kernel.work import Work
 
 MAX_TRANSCRIPT = 4 << 20
 
@@ -77,8 +77,10 @@ class Turn:
         count = self.now.get("compaction_count")
         return count if count.__class__ is int else 0
 
-    def work(self) -> Work:
+    def work(self) -> "Work":
         """What steps are carried out with."""
+        from ecm_rules.kernel.work import Work
+
         limits = self.programs["program"]["limits"]
         return Work(self.project, self.paths, limits, session=self.session, agent=self.agent)
 
@@ -113,4 +115,6 @@ def refresh(turn: Turn) -> None:
         answer = audit.answer(program, verdict, now)
         audit.record(turn.project, paths, answer, told.session, now["updated_at"], told.agent)
     if not verdict["steps"] and before.get("zone") not in (None, now["zone"]):
+        from ecm_rules.kernel import steps
+
         steps.run(verdict, programs["playbook"], {}, turn.work())  # the state that was entered has been left

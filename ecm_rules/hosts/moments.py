@@ -5,8 +5,8 @@ and the digest of the brief that it succeeds. What takes its time is an errand: 
 say is told by whichever event comes first once it is done.
 """
 
-from ecm_rules.hosts import apart, memo
-from ecm_rules.kernel import entering, locks, steps
+from ecm_rules.hosts import memo
+from ecm_rules.kernel import locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,11 +98,16 @@ def _due(turn: "Turn", known: "memo.Memo") -> "list[str]":
     if not errands and known.verify is not None and turn.told.transcript is not None:
         known.verify = None  # once, whatever comes of it
         errands.append("verify")
-    if turn.verdict["steps"] and entering.would_enter(
-        turn.project, turn.paths, turn.session, turn.agent, turn.programs["playbook"], turn.verdict
-    ):
+    if turn.verdict["steps"] and _entered(turn):
         errands.append("operation")
     return errands
+
+
+def _entered(turn: "Turn") -> bool:
+    from ecm_rules.kernel import entering
+
+    playbook = turn.programs["playbook"]
+    return entering.would_enter(turn.project, turn.paths, turn.session, turn.agent, playbook, turn.verdict)
 
 
 def _due_pins(turn: "Turn", known: "memo.Memo") -> "list[str]":
@@ -115,6 +120,8 @@ def _notices(turn: "Turn") -> "list[str]":
     """What is told again while a state lasts, and all that can be told where no state can be kept."""
     if not turn.verdict["steps"]:
         return []
+    from ecm_rules.kernel import steps
+
     told = steps.run(turn.verdict, turn.programs["playbook"], {}, turn.work(), host=())
     turn.complaints += told["complaints"]
     return [action["text"] for action in told["actions"] if action["text"]]
@@ -123,6 +130,7 @@ def _notices(turn: "Turn") -> "list[str]":
 def _run(turn: "Turn", errands: "list[str]", outboxes: "tuple[str, ...]" = (memo.PINS, memo.REST)) -> "list[str]":
     """Run errands apart, and take what is to be told where this event can tell it."""
     if errands:
+        from ecm_rules.hosts import apart
 
         def job() -> None:
             from ecm_rules.hosts import errands as known

@@ -311,7 +311,7 @@ def test_a_stale_or_corrupt_cache_is_replaced(content: bytes, project: pathlib.P
     path.write_bytes(content)
     hook(project, payload("statusline.after-turn.json"))
     assert log(project)[0]["rule"] == "P7"
-    assert json.loads(json.loads(path.read_bytes())["data"])["enabled"] is True
+    assert json.loads(path.read_bytes().split(b"\n")[1])["enabled"] is True
 
 
 @pytest.mark.parametrize("part", ["data", "checksum", "key"])
@@ -319,11 +319,13 @@ def test_a_cache_that_was_changed_is_built_anew(part: str, project: pathlib.Path
     hook(project, payload("statusline.after-turn.json"))
     path = project / cache.FILE
     written = path.read_bytes()
-    outer = json.loads(written)
-    path.write_text(json.dumps({**outer, part: "{}"}))
+    head, data, _ = written.split(b"\n")
+    outer = json.loads(head)
+    changed = b"{}" if part == "data" else data
+    path.write_bytes(json.dumps({**outer, part: "{}"} if part in outer else outer).encode() + b"\n" + changed + b"\n")
     hook(project, payload("statusline.after-turn.json"))
     assert path.read_bytes() == written
-    path.write_text(json.dumps({k: v for k, v in outer.items() if k != part}))
+    path.write_bytes(json.dumps({k: v for k, v in outer.items() if k != part}).encode() + b"\n" + data[:-1])
     hook(project, payload("statusline.after-turn.json"))
     assert [line["rule"] for line in log(project)] == ["P7"] * 3
 

@@ -203,7 +203,7 @@ def test_hostile_names(name: str, project: pathlib.Path) -> None:
     path = transcript(project / "t.jsonl", 600)
     for agent in (None, name, name):
         given = {"session_id": name, "agent_id": agent, "transcript_path": path, "agent_transcript_path": path}
-        assert hook.handle("claude-code", json.dumps(given).encode(), str(project)) is None
+        assert hook.handle("claude-code", json.dumps(given).encode(), str(project))[1] is None
     found = budget(str(project), name)
     assert (found.complaints, found.thread, found.spent) == ((), files.short(name), 1200)
     assert [line["sequence"] for line in lines(project, "policy-log.jsonl")] == [1, 2, 3]
@@ -211,7 +211,7 @@ def test_hostile_names(name: str, project: pathlib.Path) -> None:
     readings = [reading.name for reading in (project / STATE).glob("reading-*.json")]
     assert sorted(os.listdir(project / STATE)) == sorted([
         *readings,
-        "budget-ledger.jsonl", f"meter-{files.session_name(name)}.json", "meter.json", "policy-log.jsonl", "programs.json"
+        "budget-ledger.jsonl", f"meter-{files.session_name(name)}.json", "meter.json", "policy-log.jsonl", "programs.jsonl"
     ])  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def test_a_clock_that_jumps_back(project: pathlib.Path, monkeypatch: pytest.Monk
     for year, tokens in ((2026, 100), (2025, 200), (1970, 300), (2001, 250), (2030, 400)):
         monkeypatch.setattr(meter, "now", lambda year=year: f"{year}-01-01T00:00:00Z")
         given = {"session_id": "s1", "transcript_path": transcript(project / "t.jsonl", tokens)}
-        assert hook.handle("claude-code", json.dumps(given).encode(), str(project)) is None
+        assert hook.handle("claude-code", json.dumps(given).encode(), str(project))[1] is None
     assert [line["sequence"] for line in lines(project, "policy-log.jsonl")] == [1, 2, 3, 4, 5]
     budgets = [line["signals"]["spent"] for line in lines(project, "policy-log.jsonl")]
     assert budgets == [100, 200, 300, 300, 400]

@@ -6,6 +6,7 @@ import compileall
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,19 +34,29 @@ def main() -> int:
     # An installed package has its bytecode; a checkout that was never run may not.
     compileall.compile_dir(os.path.dirname(ecm_rules.__file__), quiet=1)
     statusline = (PAYLOADS / "statusline.after-turn.json").read_bytes()
-    prompt = json.loads((PAYLOADS / "UserPromptSubmit.json").read_text())
+    start, prompt, tool = (
+        json.loads((PAYLOADS / f"{name}.json").read_text())
+        for name in ("SessionStart.startup", "UserPromptSubmit", "PostToolUse")
+    )
     python, hook = [sys.executable], [str(HOOK), "claude-code"]
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "eidolons.yaml").write_text("context: {}\n")
+        shutil.copytree(ROOT / "fixtures/project", folder, dirs_exist_ok=True)
+        for begun in (start, prompt | {"transcript_path": str(TRANSCRIPTS["880 kB"])}):
+            # The pins are in the window, meter, log and ledger are there, and what was entered has been carried out.
+            session = {"session_id": prompt["session_id"]}
+            process(hook, folder, json.dumps(begun | session).encode())()
         contenders = {
             "python -c pass": process([*python, "-c", "pass"], folder),
             "python -c 'import json'": process([*python, "-c", "import json"], folder),
             "ecm-hook, a statusline": process(hook, folder, statusline),
             **{
-                f"ecm-hook, a prompt with a transcript of {size}": process(
-                    hook, folder, json.dumps(prompt | {"transcript_path": str(path)}).encode()
+                f"ecm-hook, {what} with a transcript of {size}": process(
+                    hook,
+                    folder,
+                    json.dumps(given | {"session_id": prompt["session_id"], "transcript_path": str(path)}).encode(),
                 )
                 for size, path in TRANSCRIPTS.items()
+                for what, given in (("a prompt", prompt), ("a tool's result", tool))
             },
         }
         medians = timing.rounds(contenders, 60 if options.quick else 300)

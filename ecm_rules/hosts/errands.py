@@ -26,6 +26,7 @@ VERIFIED = "pins_verified"
 # Of a transcript, what stands behind a compaction that has just happened is near its end.
 _TAIL = 4 << 20
 _METER = "meter"
+_LONGEST_REASON = 200
 
 
 def run(turn: Turn, names: Iterable[str]) -> None:
@@ -117,13 +118,13 @@ def _operation(turn: Turn) -> None:
     """Carry out what the verdict demands on entering its state. RULINGS ECM 8."""
     playbook, job = turn.programs["playbook"], _job(turn)
     ceiling = turn.programs["budget_tokens"]
-    told = steps.run(turn.verdict, playbook, HANDLERS, job, host=(), ceiling=ceiling)
+    told = steps.run(turn.verdict, playbook, HANDLERS, job, host=turn.host["carries_out"], ceiling=ceiling)
     if told["outcome"] is None:
         return
     texts = [_saved(job, told["steps"], told["why"])]
     if told["outcome"] != work.FAILED:
         texts.append(playbook["notices"].get(told["operation"], ""))
-    texts += [action["text"] for action in told["actions"]]
+    texts += steps.notices(told)
     _leave(turn, memo.REST, " ".join(text for text in texts if text))
 
 
@@ -170,7 +171,7 @@ def _saved(job: work.Work, records: list[dict[str, Any]], why: str | None) -> st
     if told:
         return " ".join(told)
     failed = next((record["why"] for record in records if record["outcome"] == work.FAILED), why)
-    return f"Nothing was written down: {failed or 'unknown'}."
+    return f"Nothing was written down: {(failed or 'unknown')[:_LONGEST_REASON]}."
 
 
 def _leave(turn: Turn, outbox: str, text: str) -> None:

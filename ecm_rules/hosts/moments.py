@@ -5,6 +5,7 @@ and the digest of the brief that it succeeds. What takes its time is an errand: 
 say is told by whichever event comes first once it is done.
 """
 
+from ecm_rules.engine import zones
 from ecm_rules.hosts import memo
 from ecm_rules.kernel import locks
 
@@ -48,37 +49,42 @@ def pins(turn: "Turn") -> "list[str]":
     """The pins where they are due, for a request that carries them."""
     with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
         errands = _due_pins(turn, known)
-    return _run(turn, errands, (memo.PINS,))
+    _run(turn, errands)
+    return _collected(turn, memo.PINS)
 
 
 def _prompt(turn: "Turn", texts: "list[str]") -> None:
     texts.append(line(turn))
     with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
-        known.zone, known.moved = turn.now["zone"], True
+        _moved(turn, known)
         errands = _due(turn, known)
     if "operation" not in errands:
         texts += _notices(turn)
-    texts += _run(turn, errands)
+    _run(turn, errands)
+    texts += _brief(turn, texts) + _collected(turn, memo.PINS)
 
 
 def _tool_result(turn: "Turn", texts: "list[str]") -> None:
     with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
-        before, known.zone, known.moved = known.zone, turn.now["zone"], True
+        before = _moved(turn, known)
         errands = _due(turn, known)
-    if before is not None and before != turn.now["zone"]:
-        texts.append(f"Context zone changed: {before} -> {turn.now['zone']}.")
-    texts += _run(turn, errands)
+    # That there is room, nobody has to be told who was not told otherwise.
+    if before != known.zone and (before is not None or turn.verdict["steps"]):
+        texts.append(f"Context zone changed: {before or zones.UNKNOWN} -> {known.zone}.")
+    _run(turn, errands)
+    texts += _brief(turn, texts) + _collected(turn, memo.PINS)
 
 
 def _session(turn: "Turn", texts: "list[str]") -> None:
     if turn.agent is None:
-        texts += _run(turn, ["pins", "succession"] if turn.event["moment"] == "session_start" else ["pins"])
+        _run(turn, ["pins", "succession"] if turn.event["moment"] == "session_start" else ["pins"])
+        texts += _collected(turn, memo.PINS) + _collected(turn, memo.REST)
 
 
-def _before_compaction(turn: "Turn", texts: "list[str]") -> None:
+def _before_compaction(turn: "Turn", _: "list[str]") -> None:
     with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
         known.compacting = turn.compactions
-    texts += _run(turn, ["bracket"])
+    _run(turn, ["bracket"])
 
 
 _MOMENTS: "dict[str, Callable[[Turn, list[str]], None]]" = {
@@ -90,6 +96,14 @@ _MOMENTS: "dict[str, Callable[[Turn, list[str]], None]]" = {
     "after_compaction": _session,
     "before_compaction": _before_compaction,
 }
+
+
+def _moved(turn: "Turn", known: "memo.Memo") -> "str | None":
+    """The zone as it was told before, and from now on is. Not to know is not to leave."""
+    before, known.moved = known.zone, True
+    if turn.now["zone"] != zones.UNKNOWN:
+        known.zone = turn.now["zone"]
+    return before
 
 
 def _due(turn: "Turn", known: "memo.Memo") -> "list[str]":
@@ -122,23 +136,46 @@ def _notices(turn: "Turn") -> "list[str]":
         return []
     from ecm_rules.kernel import steps
 
-    told = steps.run(turn.verdict, turn.programs["playbook"], {}, turn.work(), host=())
+    told = steps.run(turn.verdict, turn.programs["playbook"], {}, turn.work(), host=turn.host["carries_out"])
     turn.complaints += told["complaints"]
-    return [action["text"] for action in told["actions"] if action["text"]]
+    return steps.notices(told)
 
 
-def _run(turn: "Turn", errands: "list[str]", outboxes: "tuple[str, ...]" = (memo.PINS, memo.REST)) -> "list[str]":
-    """Run errands apart, and take what is to be told where this event can tell it."""
-    if errands:
-        from ecm_rules.hosts import apart
+def _run(turn: "Turn", errands: "list[str]") -> None:
+    """Run errands apart. What they have to say is in the outboxes afterwards, or later."""
+    if not errands:
+        return
+    from ecm_rules.hosts import apart
 
-        def job() -> None:
-            from ecm_rules.hosts import errands as known
+    def job() -> None:
+        from ecm_rules.hosts import errands as known
 
-            known.run(turn, errands)
+        known.run(turn, errands)
 
-        apart.run(job, turn.until)
+    apart.run(job, turn.until)
+
+
+def _collected(turn: "Turn", outbox: str) -> "list[str]":
+    """What is to be told, where this event can tell it."""
     if turn.channel is None:
         return []
-    who = turn.project, turn.paths, turn.session, turn.agent
-    return [text for outbox in outboxes for text in memo.collect(*who, outbox)]
+    return memo.collect(turn.project, turn.paths, turn.session, turn.agent, outbox)
+
+
+def _brief(turn: "Turn", texts: "list[str]") -> "list[str]":
+    """As much of the rest as there is room for beside what a prompt is told already, one text at least; what is left
+    waits for the next event. Cache discipline C-4.
+    """
+    limits = turn.programs["program"]["limits"]
+    room = limits["injected_artifact_max_tokens"] * limits["bytes_per_token"] - _size(texts)
+    told = _collected(turn, memo.REST)
+    fit = len(told)
+    while fit > 1 and _size(told[:fit]) > room:
+        fit -= 1
+    for text in told[fit:]:
+        memo.leave(turn.project, turn.paths, turn.session, turn.agent, memo.REST, text)
+    return told[:fit]
+
+
+def _size(texts: "list[str]") -> int:
+    return sum(len(text.encode("utf-8", "replace")) + 1 for text in texts)

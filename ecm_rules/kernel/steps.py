@@ -71,6 +71,11 @@ def run(
     return told
 
 
+def notices(told: "Mapping[str, Any]") -> "list[str]":
+    """What of the actions that `run` returned is to be said."""
+    return [action["text"] for action in told["actions"] if action["kind"] == work.NOTICE and action["text"]]
+
+
 def _unkept(
     told: "dict[str, Any]",
     verdict: "Mapping[str, Any]",

@@ -23,6 +23,7 @@ def load_hosts(path: str | None = None) -> dict[str, Any]:
     """What the file says, its paths as lists of keys, and what it leaves out as nothing::
 
         {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]},
+                          "carries_out": [step, …],
                           "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", "carries",
                                       **pattern}, …],
                           "channels": {name: {"put": [[path, template], …], "most", "unit", "escapes",
@@ -93,6 +94,7 @@ class _Plain:
         channels = given["channels"].value if "channels" in given else {}
         return {
             "payload": self.payload(given["payload"]),
+            "carries_out": given["carries_out"].plain() if "carries_out" in given else [],
             "events": [self.event(node, channels) for node in given["events"].value] if "events" in given else [],
             "channels": {name: self.channel(node.value) for name, node in channels.items()},
         }

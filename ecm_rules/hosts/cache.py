@@ -67,6 +67,7 @@ def build(project: str) -> "dict[str, Any]":
         "audit": dict(table.audit),
         "budget_tokens": table.budget_tokens,
         "window_tokens": table.window_tokens,
+        "context_sources": list(table.context_sources),
         "program": compile_table(table),
         "playbook": playbook.of(table),
         **load_hosts(),

@@ -121,6 +121,7 @@ def _table(path: str, document: reader.Document, shape: schemas.Shape, setting: 
         audit=plain.get("audit", {}),
         budget_tokens=project.budget_tokens,
         window_tokens=project.window_tokens,
+        context_sources=project.context_sources,
         enabled=project.enabled,
         notes=tuple(findings),
     )

@@ -173,6 +173,7 @@ class Table:
     audit: Mapping[str, str]
     budget_tokens: int | None
     window_tokens: int | None
+    context_sources: tuple[str, ...]
     enabled: bool
     """Whether the project opted in with a `context:` block: its layer is applied, and effects are carried out."""
     notes: tuple[Finding, ...]

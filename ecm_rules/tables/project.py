@@ -50,6 +50,12 @@ class Project:
         node = self.extra.get("window_tokens") if self.extra is not None else None
         return node.plain() if node is not None else None
 
+    @property
+    def context_sources(self) -> tuple[str, ...]:
+        """Files, relative to the project, whose blocks every request is to keep. ACLP V1 §"Named blocks"."""
+        node = self.extra.get("context_sources") if self.extra is not None else None
+        return tuple(node.plain()) if node is not None else ()
+
     def setting(self, key: str) -> Any:
         node = self.context.get(key) if self.context is not None else None
         return node.plain() if node is not None else None
@@ -70,9 +76,16 @@ def read(folder: str | None) -> tuple[Project, list[Finding]]:
     if project.enabled and os.path.lexists(path):
         document = reader.load(path)
         shape = schemas.validate("project-ecm", document)
-        findings += document.findings + shape.findings
+        findings += document.findings + shape.findings + _outside(shape.root, document.source)
         project = attrs.evolve(project, extra=shape.root, extra_source=document.source)
     return project, findings
+
+
+def _outside(root: Node | None, source: Source) -> list[Finding]:
+    listed = root.get("context_sources") if root is not None else None
+    message = "found a path that leaves the project, expected one relative to it"
+    outside = (node for node in (listed.value if listed is not None else ()) if not pin_tables.is_below(node.value))
+    return [source.finding("ECM204", node.span, message) for node in outside]
 
 
 def lower(

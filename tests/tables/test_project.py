@@ -135,6 +135,8 @@ APPENDED = {
     "a pin without a reason": ("schema_version: 1\npins: [«{id: a}»]\n", ["ECM202"]),
     "two pins of one id": ("schema_version: 1\npins: [{id: a, why: b}, {id: «a», why: c}]\n", ["ECM403"]),
     "another version": ("schema_version: «2»\n", ["ECM204"]),
+    "sources outside of the project": ("context_sources: [a.md, «../b.md», «/c.md»]\n", ["ECM204", "ECM204"]),
+    "a source that is no path": ("context_sources: [«7»]\n", ["ECM203"]),
 }
 
 
@@ -144,6 +146,12 @@ def test_what_is_appended_is_checked(text: str, codes: list[str], tmp_path: path
     with pytest.raises(EcmError) as caught:
         load_policy(project=write(tmp_path, "context: {}\n", clean))
     assert told(caught.value.findings) == located(places, codes)
+
+
+def test_a_project_names_the_sources_whose_blocks_last(tmp_path: pathlib.Path) -> None:
+    project = write(tmp_path, "context: {}\n", "context_sources: [docs/phase.md, NOTES.md]\n")
+    assert load_policy(project=project).table.context_sources == ("docs/phase.md", "NOTES.md")
+    assert load_policy(project=None).table.context_sources == ()
 
 
 def test_what_belongs_to_others_may_be_deep(tmp_path: pathlib.Path) -> None:

@@ -37,6 +37,7 @@ Collect = Annotated[
 Emergency = Annotated[
     bool, typer.Option("--emergency", help="Of the transcript's end: anchors, to-dos and the last request alone.")
 ]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="ID", help="Of the transcript, what this subagent did.")]
 Store = Annotated[str | None, typer.Option("--store", metavar="DIR", help="A folder that serves as the memory.")]
 Project = Annotated[str, typer.Option("--project", metavar="DIR", help="The project's folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -57,6 +58,7 @@ def externalize(
     contains_tool_origin: Origin = False,
     collect: Collect = None,
     emergency: Emergency = False,
+    agent: Agent = None,
     store: Store = None,
     project: Project = ".",
     as_json: AsJson = False,
@@ -71,7 +73,7 @@ def externalize(
         "scope_project": scope_project,
         "envelope": envelope,
     }
-    facts, collected, complaints = _collected(facts, collect, emergency)
+    facts, collected, complaints = _collected(facts, collect, emergency, agent)
     answer = checkpoints.externalize(project, facts, session=session_id, store=_store(store))
     _say(complaints, answer)
     told = answer.told
@@ -106,6 +108,7 @@ def handoff(
     ] = "kernel",
     collect: Collect = None,
     emergency: Emergency = False,
+    agent: Agent = None,
     store: Store = None,
     project: Project = ".",
     as_json: AsJson = False,
@@ -126,7 +129,7 @@ def handoff(
         "scope_project": scope_project,
         "profile": profile,
     }
-    facts, collected, complaints = _collected(facts, collect, emergency)
+    facts, collected, complaints = _collected(facts, collect, emergency, agent)
     answer = checkpoints.handoff(project, facts, session=session_id, store=_store(store))
     _say(complaints, answer)
     told = answer.told
@@ -143,22 +146,22 @@ def _listed(*given: list[str] | None) -> dict[str, Any]:
 
 
 def _collected(
-    facts: dict[str, Any], path: str | None, emergency: bool
+    facts: dict[str, Any], path: str | None, emergency: bool, agent: str | None
 ) -> tuple[dict[str, Any], Collected | None, list[str]]:
     """(the facts and what the transcript adds to them, that, complaints)."""
     if path is None:
-        if emergency:
-            raise typer.BadParameter("found no --collect, expected a transcript", param_hint="--emergency")
+        for option in ("--emergency",) * emergency + ("--agent",) * (agent is not None):
+            raise typer.BadParameter("found no --collect, expected a transcript", param_hint=option)
         return facts, None, []
     from ecm_rules.kernel.collect import Collected, collect_file
 
     try:
-        found = collect_file(path, emergency)
+        found = collect_file(path, emergency, agent=agent)
     except OSError as error:
         return facts, Collected(), [f"{path}: {error.strerror or error}"]
     except Exception as error:  # fails open, whatever it is
         return facts, Collected(), [f"{path}: {error.__class__.__name__}: {error}"]
-    return found.added_to(facts), found, []
+    return found.added_to(facts), found, [f"{path}: {found.unread}"] if found.unread else []
 
 
 def _store(path: str | None) -> Any:

@@ -63,13 +63,10 @@ class Tally:
     def feed(self, line: bytes) -> None:
         """Count one line, with or without its LF. Raises Rewound."""
         self.size += len(line)
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            for record in self._records(line):
-                self.take(record)
-            return
-        self.take(found)
+        records, bad = split(line)
+        self.bad_lines += bad
+        for record in records:
+            self.take(record)
 
     def take(self, record: object) -> None:
         """Count one record, any JSON value. Raises Rewound."""
@@ -158,22 +155,26 @@ class Tally:
         self.settled[0] += spent[0]
         self.settled[1] += spent[1]
 
-    def _records(self, line: bytes) -> "list[Any]":
-        """The records of a line that is not exactly one: padded with NULs, or several in a row. The rest is bad."""
+
+def split(line: bytes) -> "tuple[list[Any], bool]":
+    """The JSON values of a line, and whether something in it is none. Most lines are exactly one; some are padded with
+    NULs, or hold several in a row.
+    """
+    try:
+        return [json.loads(line)], False
+    except (ValueError, RecursionError):
         line = line.removeprefix(_BOM).strip(_PADDING.encode("ascii"))
-        if not line:
-            return []
-        found: "list[Any]" = []
-        try:
-            text, at = line.decode("utf-8", "surrogatepass"), 0
-            while at < len(text):
-                record, at = _decode(text, at)
-                found.append(record)
-                while at < len(text) and text[at] in _PADDING:
-                    at += 1
-        except (ValueError, RecursionError):
-            self.bad_lines += 1
-        return found
+    found: "list[Any]" = []
+    try:
+        text, at = line.decode("utf-8", "surrogatepass"), 0
+        while at < len(text):
+            record, at = _decode(text, at)
+            found.append(record)
+            while at < len(text) and text[at] in _PADDING:
+                at += 1
+    except (ValueError, RecursionError):
+        return found, True
+    return found, False
 
 
 def _reader(name: str) -> "Callable[[Tally, dict[str, Any]], None]":

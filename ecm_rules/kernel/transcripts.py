@@ -63,7 +63,7 @@ class _Reading:
             if kept["document"]:
                 return tally
             offset = kept["offset"]
-        elif self._is_document():
+        elif is_document(self.stream):
             return self._document(tally)
         if self.limit is not None and self.end - offset > self.limit:
             tally, offset = self._near_the_end(self.limit)
@@ -143,16 +143,6 @@ class _Reading:
             if record.__class__ is dict:
                 yield record
 
-    def _is_document(self) -> bool:
-        """Whether the first line opens an object and says nothing yet, and the second one is not a record."""
-        self.stream.seek(0)
-        if self.stream.readline(16).removeprefix(b"\xef\xbb\xbf").strip() != b"{":
-            return False
-        try:
-            return json.loads(self.stream.readline(_CHUNK)).__class__ is not dict
-        except (ValueError, RecursionError):
-            return True
-
     def _document(self, tally: Tally) -> Tally:
         tally.size = self.end
         if self.end > min(self.limit or MAX_LINE, MAX_LINE):
@@ -166,3 +156,14 @@ class _Reading:
             return tally
         self.left = {"offset": self.end, "document": True, "tally": json.dumps(tally.state())}
         return tally
+
+
+def is_document(stream: "BufferedReader") -> bool:
+    """Whether the first line opens an object and says nothing yet, and the second one is not a record."""
+    stream.seek(0)
+    if stream.readline(16).removeprefix(b"\xef\xbb\xbf").strip() != b"{":
+        return False
+    try:
+        return json.loads(stream.readline(_CHUNK)).__class__ is not dict
+    except (ValueError, RecursionError):
+        return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ecm_rules import __version__
@@ -13,8 +13,12 @@ from ecm_rules.tables.findings import EcmError, Finding, in_order, shown
 from ecm_rules.tables.reader import Document, Node
 
 FILE = "rules/hosts.yaml"
+Collecting = dict[str, dict[str, Any]]
 _TEMPLATES = ("transcript_at", "agent_transcript_at")
 _PATTERNS = ("known_by", "other_window", "compacted")
+_TEXTS = ("refused_text", "exit_text", "output_text", "no_output")
+_CALL = ("file", "line", "written", "patch", "changes", "command", "parts", "to_dos", "to_do", "task", "status")
+_INSERTED = ("inserted", "inserted_tags", "attached")
 _PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used", "used_percentage", "used_elsewhere",
             "window", *_TEMPLATES, *_PATTERNS)  # fmt: skip
 
@@ -36,13 +40,8 @@ def load_hosts(path: str | None = None) -> dict[str, Any]:
     where a pattern is {"has": [key, …], "lacks": [key, …], "where": [[path, [value, …]], …], "within": [[path, text],
     …]}; a host that sends nothing is left out. Raises EcmError.
     """
-    document = reader.load(path or places.shipped(FILE))
-    shape = schemas.validate("hosts", document)
-    findings: list[Finding] = document.findings + shape.findings
-    if shape.root is None or findings:
-        raise EcmError(in_order(findings))
+    document, root = _read(path)
     plain = _Plain(document)
-    root = shape.root.value
     told = root["hosts"].value
     hosts = {name: plain.host(node.value) for name, node in told.items() if "payload" in node.value}
     formats = {name: plain.format(node) for name, node in root["formats"].value.items()}
@@ -53,10 +52,41 @@ def load_hosts(path: str | None = None) -> dict[str, Any]:
             message = f"found the model {shown(model.value)} twice"
             plain.findings.append(document.source.finding("ECM206", model.span, message))
         windows[model.value] = node.value["window"].value
-    if plain.findings:
-        raise EcmError(in_order(plain.findings))
+    for node in root["formats"].value.values():  # what is wrong there is wrong, though only who collects needs it
+        plain.collecting(node)
+    plain.done()
     key = hashlib.sha256(json.dumps([__version__, formats]).encode("ascii")).hexdigest()[:32]
     return {"hosts": hosts, "formats": formats, "models": windows, "key": key}
+
+
+def load_collecting(path: str | None = None) -> Collecting:
+    """What the file says of the identifiers in each format, apart from what the hook reads at each prompt::
+
+        {name: {"known_by": [pattern, …],
+                "tools": {name: {"file" | "line" | …: [path, …], "parts_are": [pattern, …], "done": [text, …]}},
+                "results": {"failed" | "refused": [pattern, …], "exit": [path, …], "refused_text" | …: [text, …]},
+                "inserted" | "inserted_tags" | "attached": [text, …]}}
+
+    Raises EcmError.
+    """
+    document, root = _read(path)
+    plain = _Plain(document)
+    made = {
+        name: {"known_by": plain.patterns(node.value["known_by"]), **plain.collecting(node)}
+        for name, node in root["formats"].value.items()
+    }
+    plain.done()
+    return made
+
+
+def _read(path: str | None) -> tuple[Document, dict[str, Node]]:
+    document = reader.load(path or places.shipped(FILE))
+    shape = schemas.validate("hosts", document)
+    findings: list[Finding] = document.findings + shape.findings
+    if shape.root is None or findings:
+        raise EcmError(in_order(findings))
+    root: dict[str, Node] = shape.root.value
+    return document, root
 
 
 class _Plain:
@@ -65,6 +95,11 @@ class _Plain:
     def __init__(self, document: Document) -> None:
         self.source = document.source
         self.findings: list[Finding] = []
+
+    def done(self) -> None:
+        """Raises EcmError where something is wrong."""
+        if self.findings:
+            raise EcmError(in_order(self.findings))
 
     def payload(self, node: Node) -> dict[str, Any]:
         made: dict[str, Any] = {key: [] for key in _PAYLOAD}
@@ -122,6 +157,30 @@ class _Plain:
             "unit": given["unit"].value if "unit" in given else "characters",
             **{key: key in given and given[key].value for key in ("escapes", "with_tools")},
         }
+
+    def collecting(self, node: Node) -> dict[str, Any]:
+        given = node.value
+        results = given["results"].value
+        return {
+            "tools": {name: self.call(call.value) for name, call in given["tools"].value.items()},
+            "results": {
+                **{key: self.optional(results, key, self.patterns) for key in ("failed", "refused")},
+                "exit": self.optional(results, "exit", self.paths),
+                **{key: self.optional(results, key, Node.plain) for key in _TEXTS},
+            },
+            **{key: self.optional(given, key, Node.plain) for key in _INSERTED},
+        }
+
+    def call(self, given: dict[str, Node]) -> dict[str, Any]:
+        return {
+            **{key: self.optional(given, key, self.paths) for key in _CALL},
+            "parts_are": self.optional(given, "parts_are", self.patterns),
+            "done": self.optional(given, "done", Node.plain),
+        }
+
+    @staticmethod
+    def optional(given: dict[str, Node], key: str, read: Callable[[Node], Any]) -> Any:
+        return read(given[key]) if key in given else []
 
     def patterns(self, node: Node) -> list[dict[str, Any]]:
         return [self.pattern(one) for one in node.value]

@@ -232,6 +232,30 @@ def test_what_is_collected_is_in_the_brief(recorded: pathlib.Path) -> None:
     assert done.stdout.splitlines()[-1] == "collected 4 identifiers, some of them from tools"
 
 
+@pytest.mark.parametrize("verb", ["externalize", "handoff"])
+def test_the_transcript_of_any_client_and_of_a_subagent_in_it(verb: str, tmp_path: pathlib.Path) -> None:
+    path = FIXTURES / "transcripts/copilot_tools.jsonl"
+    (agent,) = set(re.findall(r'"agentId": "([^"]+)"', path.read_text()))
+    session = [each["text"] for each in told(verb, "--collect", str(path), cwd=tmp_path)["collected"]]
+    subagent = [
+        each["text"] for each in told(verb, "--collect", str(path), "--agent", agent, cwd=tmp_path)["collected"]
+    ]
+    assert ("/home/dev/project/new.py" in session, "/home/dev/project/new.py" in subagent) == (True, False)
+    assert [text.startswith("`ls /nowhere-child` failed") for text in subagent] == [False, True, False]
+    done = run(verb, "--collect", str(path), "--agent", "nobody", cwd=tmp_path)
+    assert (done.returncode, "found nothing of the subagent nobody" in done.stderr) == (0, True)
+    assert run(verb, "--agent", agent, cwd=tmp_path).returncode == 2
+
+
+def test_what_is_no_transcript_is_said_and_hinders_nothing(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "notes.txt").write_text("Fix it at a.py:1\n")
+    done = run("externalize", "--collect", "notes.txt", "--anchor", "b.py:2", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr.startswith("notes.txt: found no record of a session")) == (0, True)
+    found = json.loads(done.stdout)
+    assert found["collected"] == []
+    assert json.loads((tmp_path / found["file_floor_path"]).read_text())["anchors"] == ["b.py:2"]
+
+
 def test_a_transcript_that_cannot_be_read_leaves_what_was_said(tmp_path: pathlib.Path) -> None:
     for path in ("missing.jsonl", "."):
         done = run("handoff", "--collect", path, "--task-state", "Fix it", "--json", cwd=tmp_path)

@@ -40,11 +40,12 @@ def _message(tally: Tally, chain: Chain, info: "dict[str, Any]", parts: "list[di
         elif used:
             chain.used = used
     elif any(part.get("type") == "text" and part.get("synthetic") is not True for part in parts):
-        chain.prompted(_iso(mapping(info.get("time")).get("created")))
+        chain.prompted(iso(mapping(info.get("time")).get("created")))
     weigh(chain, tally.blocks(), parts)
 
 
-def _iso(milliseconds: object) -> "str | None":
+def iso(milliseconds: object) -> "str | None":
+    """A time in UTC, to the second; None for what is none."""
     if milliseconds.__class__ is not int or not 0 < milliseconds < 1e14:
         return None
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds / 1000))

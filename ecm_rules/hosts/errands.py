@@ -17,7 +17,6 @@ from ecm_rules.kernel import audit, meter, pins, steps, succession, window_text,
 from ecm_rules.kernel.collect import collect_file
 from ecm_rules.kernel.handlers import HANDLERS
 from ecm_rules.kernel.pinned import load_pins
-from ecm_rules.kernel.records import READERS
 from ecm_rules.tables import places
 
 HEADING = "## Context policy"
@@ -149,10 +148,9 @@ _ERRANDS: dict[str, Callable[[Turn], None]] = {
 def _job(turn: Turn) -> work.Work:
     """The work of a turn, with what its transcript holds."""
     job = turn.work()
-    reader = READERS.get(turn.format or "")
-    if turn.told.transcript is not None and reader is not None:
+    if turn.told.transcript is not None:
         try:
-            job.facts = collect_file(turn.told.transcript, False, reader).added_to(job.facts)
+            job.facts = collect_file(turn.told.transcript, agent=turn.agent).added_to(job.facts)
         except OSError as error:
             job.complaints.append(f"transcript: {error.strerror or error}")
     return job

@@ -20,12 +20,12 @@ class Turn:
     """An event with what it was measured to mean.
 
     project: its folder. programs: `cache.programs`. host, event: their entries in rules/hosts.yaml. payload: as it
-    came. told: what it says of the window. before, now: the meter before and after. format: of the transcript, None
-    unknown. verdict: as `engine.program.decide` gives it. until: when an answer is due, by `time.monotonic`.
+    came. told: what it says of the window. before, now: the meter before and after. verdict: as
+    `engine.program.decide` gives it. until: when an answer is due, by `time.monotonic`.
     """
 
     __slots__ = (
-        "before", "complaints", "event", "format", "host", "now", "payload", "programs", "project", "told", "until",
+        "before", "complaints", "event", "host", "now", "payload", "programs", "project", "told", "until",
         "verdict",
     )  # fmt: skip
 
@@ -48,7 +48,6 @@ class Turn:
         self.until = until
         self.before: "dict[str, Any]" = {}
         self.now: "dict[str, Any]" = {}
-        self.format: "str | None" = None
         self.verdict: "dict[str, Any]" = {}
         self.complaints: "list[str]" = []
 
@@ -107,7 +106,6 @@ def refresh(turn: Turn) -> None:
         unsaid = compactions.follow(turn.project, paths, cap, before, now, told.agent)
     verdict = engine.decide(program, now, engine.role_of(told.agent is not None))
     turn.before, turn.now, turn.verdict = before, now, verdict
-    turn.format = tally.format if tally is not None else None
     turn.complaints += [said for said in (complaint, unread, unwritten, unsaid) if said]
     try:
         files.replace(files.state_path(turn.project, own), json.dumps(now).encode("ascii"))

@@ -152,6 +152,8 @@ def _injection(view: View, session: Session) -> tuple[str, ...]:
     if view.injected is None:
         return "-", "system", what, f"beside the messages, in the system text; {_COSTS}"
     role = session.shape.role(view.messages[view.injected]) or "-"
+    if len(view.messages) == len(view.core):
+        return str(view.injected), _short(role), what, f"within its text, in front; {_COSTS}"
     behind = view.injected == len(view.messages) - 1
     why = "behind the history" if behind else f"in front of message {view.injected}"
     return "new", _short(role), what, f"{why}; {_KEEPS if session.inject == LAST else _COSTS}"

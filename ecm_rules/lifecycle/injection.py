@@ -6,7 +6,7 @@ and each change of them costs the cache once.
 """
 
 from ecm_rules.lifecycle import grammar, pairs
-from ecm_rules.lifecycle.shapes import ASSISTANT, SYSTEM
+from ecm_rules.lifecycle.shapes import ASSISTANT, SYSTEM, USER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def inject(view: "View", shape: "Shape", blocks: "Iterable[Mapping[str, str]]", 
     message = shape.block_message(text, where)
     if message is None:
         view.system = text
+        return
+    if shape.places_tell:
+        # What is put behind all others takes no place of theirs; what would stand in front is told by one of them.
+        told = (at for at, said in enumerate(view.core) if shape.role(said) == USER)
+        at = next(told, len(view.core)) if where == FIRST else len(view.core)
+        if at < len(view.core):
+            message = shape.in_front(view.core[at], text)
+        view.messages = [*view.core[:at], message, *view.core[at + 1 :]]
+        view.injected = at
         return
     at = _last(shape, view.core) if where == LAST else front(shape, view.core)
     view.messages = [*view.core[:at], message, *view.core[at:]]

@@ -86,7 +86,8 @@ def unfinished(shape: "Shape", messages: "Messages") -> int:
         if not _goes_on(shape, messages[index]):
             return ends
         check.read(index, messages[index])
-    return begins if shape.role(messages[-1]) == ASSISTANT or check.pending else ends
+    prefilled = shape.prefills and shape.role(messages[-1]) == ASSISTANT
+    return begins if prefilled or check.pending else ends
 
 
 class _Call:

@@ -74,6 +74,10 @@ class Shape:
     turns_merge = False
     # Whether a system message within a history must be its last or stand in front of an answer.
     system_ends_turn = False
+    # Whether a history that ends in an answer has the model go on with it.
+    prefills = True
+    # Whether the host tells messages by their places, so that none may be put between others.
+    places_tell = False
 
     def role(self, message: "Message") -> "str | None":
         """Who speaks: assistant, system, tool, user or what else the host says; None where it is not recognised."""
@@ -125,9 +129,13 @@ class Shape:
     def latest_answer(self, messages: "Messages") -> int:
         """Where the latest response of the model begins; -1 where there is none. What stands before it is consumed."""
         for index in range(len(messages) - 1, -1, -1):
-            if self.role(messages[index]) == ASSISTANT:
+            if self.is_answer(messages[index]):
                 return index
         return -1
+
+    def is_answer(self, message: "Message") -> bool:
+        """Whether the model has answered with this, so that it has seen what stands before."""
+        return self.role(message) == ASSISTANT
 
     def links(self, message: "Message") -> "list[Link]":
         """The tool calls and the results in a message, in their order."""
@@ -147,6 +155,14 @@ class Shape:
     def block_message(self, text: str, where: str) -> "Message | None":
         """A message that carries active blocks; None where messages of this shape have no place for `where`."""
         return {"role": SYSTEM if where == "system" else USER, "content": text}
+
+    def in_front(self, message: "Message", text: str) -> "Message":
+        """A copy of a user's message with active blocks in front of its own text, where `places_tell`."""
+        return {**message, "content": text + message["content"]}
+
+    def session(self, messages: "Messages") -> "str | None":  # noqa: ARG002  few hosts tell it there
+        """The id of the session, where the messages themselves tell it."""
+        return None
 
 
 def field(thing: "Any", key: str) -> "Any":
@@ -184,6 +200,20 @@ def instead(parts: "Iterable[Any]", goes: "Any", part: "Any") -> "list[Any]":
         elif not put:
             kept.append(part)
             put = True
+    return kept
+
+
+def emptied(parts: "Iterable[Any]", is_text: "Any", stone: str) -> "list[Any]":
+    """The parts, all of them, with the first text replaced and the others empty: between them may stand thinking whose
+    place is signed.
+    """
+    kept, said = [], stone
+    for part in parts:
+        if is_text(part):
+            kept.append({**part, "text": said})
+            said = ""
+        else:
+            kept.append(part)
     return kept
 
 

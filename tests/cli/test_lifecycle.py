@@ -220,6 +220,15 @@ def test_blocks_go_where_it_is_said(place: str, index: int, role: str, folder: p
     assert told["injected"] == index
 
 
+def test_blocks_stand_within_a_text_whose_place_tells_what_it_is(folder: pathlib.Path) -> None:
+    texts = json.dumps([{"role": "user", "content": "go"}, {"role": "model", "content": "done"}])
+    arguments = ("-", "--shape", "gemini-text", "--inject", "first", "--source", "phase.md")
+    told = viewed(*arguments, folder=folder, stdin=texts)
+    assert [message["content"] for message in told["messages"]] == [f"{PHASE}go", "done"]
+    shown = run("lifecycle", "view", *arguments, cwd=folder, stdin=texts).stdout
+    assert "\n0        user  1 active block injected: phase  within its text, in front; " in shown
+
+
 def test_a_control_discards_and_says_what_it_could_not(folder: pathlib.Path) -> None:
     arguments = ("history.json", "--source", "phase.md", "--control", "end.md", "--control", "end.md")
     told = viewed(*arguments, folder=folder)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
 from ecm_rules.lifecycle import SHAPES, Session, Source
+from tests.conftest import FIXTURES
 
 Message = Any
 History = list[Message]
@@ -16,6 +18,30 @@ History = list[Message]
 LONG = "<!--ephemeral-->\nlong output"
 BLOCKS = "<!--BLOCK_ID:a-->\nA\n<!--/BLOCK_ID:a-->\n"
 PROVIDERS = list(SHAPES)
+
+_REQUESTS: list[tuple[str, str, list[str]]] = [
+    ("opencode", "opencode/experimental.chat.messages.transform.json", ["output"]),
+    ("opencode", "opencode/experimental.chat.messages.transform.after-compaction.json", ["output"]),
+    ("opencode", "opencode/experimental.chat.messages.transform.compaction.json", ["output"]),
+    ("pi", "pi/context.json", ["event"]),
+    ("pi", "pi/context.after-tool.json", ["event"]),
+    ("pi", "pi/context.after-compaction.json", ["event"]),
+    ("pi", "pi/context_with_system.json", ["event"]),
+    ("gemini-text", "gemini-cli/BeforeModel.json", ["llm_request"]),
+    ("gemini-text", "gemini-cli/BeforeToolSelection.json", ["llm_request"]),
+]
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """{"shape", "messages"} of what the clients sent, and of what they gave their hooks to change."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted((FIXTURES / "histories").glob("*.json"))}
+    for shape, name, place in _REQUESTS:
+        told = json.loads((FIXTURES / "hosts" / name).read_text())
+        for key in place:
+            told = told[key]
+        found[name] = {"shape": shape, "messages": told["messages"]}
+    return found
+
 
 TEXTS = st.sampled_from(["plain", LONG, "<!-- note -->", "<!--DISCARD_BLOCK:a-->", "zwölf"])
 
@@ -45,6 +71,9 @@ ANSWERS: dict[str, Message] = {
         "content": [{"type": "output_text", "text": "done", "annotations": []}],
     },
     "gemini": {"role": "model", "parts": [{"text": "done"}]},
+    "opencode": {"info": {"id": "msg_z", "role": "assistant"}, "parts": [{"type": "text", "text": "done"}]},
+    "pi": {"role": "assistant", "content": [{"type": "text", "text": "done"}], "stopReason": "stop", "timestamp": 9},
+    "gemini-text": {"role": "model", "content": "done"},
 }
 
 
@@ -125,12 +154,59 @@ def _gemini(draw: st.DrawFn, ids: list[str]) -> tuple[History, History]:
     return [{"role": "model", "parts": said}], [{"role": "user", "parts": [*results, *own]}]
 
 
+def _opencode(draw: st.DrawFn, ids: list[str]) -> tuple[History, History]:
+    named = "msg_" + "".join(ids)
+    said: list[Any] = [{"type": "step-start"}, {"type": "reasoning", "text": LONG, "metadata": {"signature": "c2ln"}}]
+    said += [{**_text(draw(TEXTS)), "id": f"prt_{n}"} for n in range(draw(st.integers(0, 2)))]
+    for id in ids:
+        text = draw(TEXTS)
+        state = draw(
+            st.sampled_from(
+                [
+                    {"status": "completed", "input": {}, "output": text, "metadata": {"output": text}},
+                    {"status": "completed", "input": {}, "output": text, "attachments": [{"url": "data:,"}]},
+                    {"status": "error", "input": {}, "error": text},
+                    {"status": "error", "error": "", "metadata": {"interrupted": True, "output": text}},
+                    {"status": "running", "input": {}},
+                ]
+            )
+        )
+        said.append({"type": "tool", "tool": "f", "callID": id, "state": state})
+    said.append({"type": "step-finish", "reason": "tool-calls", "cost": 0})
+    return [{"info": {"id": named, "role": "assistant"}, "parts": said}], []
+
+
+def _pi(draw: st.DrawFn, ids: list[str]) -> tuple[History, History]:
+    said: list[Any] = [{"type": "thinking", "thinking": LONG, "thinkingSignature": "c2ln"}]
+    said += [{**_text(draw(TEXTS)), "textSignature": "c2ln"} for _ in range(draw(st.integers(0, 2)))]
+    said += [{"type": "toolCall", "id": id, "name": "f", "arguments": {}} for id in ids]
+    contents = TEXTS.map(lambda text: [_text(text)]) | TEXTS.map(lambda text: [IMAGE, _text(text)])
+    results: History = [
+        {"role": "toolResult", "toolCallId": id, "toolName": "f", "content": draw(contents), "isError": False}
+        for id in draw(st.permutations(ids))
+    ]
+    ran = {"role": "bashExecution", "command": "ls", "output": draw(TEXTS), "timestamp": 5}
+    told = {"role": "custom", "customType": "note", "content": draw(TEXTS), "display": False}
+    more = draw(st.lists(st.sampled_from([ran, told]), max_size=2))
+    return [{"role": "assistant", "content": said, "stopReason": "toolUse", "timestamp": 3}], [*results, *more]
+
+
+def _gemini_text(draw: st.DrawFn, ids: list[str]) -> tuple[History, History]:
+    def told(role: str) -> History:
+        return [{"role": role, "content": draw(TEXTS)}] * draw(st.integers(0, 1))
+
+    return told("model"), told("user")
+
+
 _TURNS: dict[str, Callable[[st.DrawFn, list[str]], tuple[History, History]]] = {
     "neutral": _chat,
     "anthropic": _anthropic,
     "openai-chat": _chat,
     "openai-responses": _responses,
     "gemini": _gemini,
+    "opencode": _opencode,
+    "pi": _pi,
+    "gemini-text": _gemini_text,
 }
 
 
@@ -138,13 +214,17 @@ def said(shape: str, text: str) -> Message:
     """What a user says."""
     if shape == "gemini":
         return {"role": "user", "parts": [{"text": text}]}
+    if shape == "opencode":
+        return {"info": {"id": "msg_" + text[-3:], "role": "user"}, "parts": [{**_text(text), "id": "prt_a"}]}
+    if shape == "gemini-text":
+        return {"role": "user", "content": text}
     kind = "input_text" if shape == "openai-responses" else "text"
     return {"role": "user", "content": [{"type": kind, "text": text}]}
 
 
 def instructed(shape: str, text: str) -> History:
     """A system message, where the shape has such messages."""
-    return [] if shape == "gemini" else [{"role": "system", "content": text}]
+    return [] if shape in ("gemini", "opencode") else [{"role": "system", "content": text}]
 
 
 @st.composite
@@ -199,6 +279,24 @@ ODD: list[Any] = [
     {"type": "function_call", "call_id": 7},
     {"type": "item_reference"},
     {"role": "user", "content": [{"type": "text", "text": LONG, "more": {1, 2}}], "parts": [{"text": LONG, "n": {1}}]},
+    {"info": LONG, "parts": [{"type": "text", "text": LONG}]},
+    {"info": {"role": ["user"]}, "parts": [{"type": "text", "text": LONG}]},
+    {"info": {"role": "user"}, "parts": LONG},
+    {"info": {"role": "user", "id": {}}, "parts": [5, None, LONG, {"type": "file"}, {"type": [], "text": LONG}]},
+    {"info": {"role": "user", "id": 5}, "parts": [{"type": "text", "text": LONG, "n": {1}}]},
+    {"info": {"role": "assistant", "error": LONG}, "parts": [{"type": "tool", "state": LONG}, {"type": "tool"}]},
+    {"info": {"role": "assistant", "error": {"name": []}}, "parts": [{"type": {}}, {"type": "tool", "state": {}}]},
+    {"info": {"role": "assistant"}, "parts": [{"type": "tool", "callID": [], "state": {"status": [], "output": LONG}}]},
+    {"info": {"role": "assistant"}, "parts": [{"type": "tool", "state": {"status": "completed", "output": [LONG]}}]},
+    {"info": {"role": "assistant"}, "parts": [{"type": "tool", "state": {"status": "error", "metadata": [LONG]}}]},
+    {"role": "toolResult", "toolCallId": {}, "content": [LONG, {"type": "text", "text": [LONG]}]},
+    {"role": "toolResult", "toolCallId": "lost", "content": {"type": "text", "text": LONG}},
+    {"role": "assistant", "content": [{"type": "toolCall", "id": []}, 5], "stopReason": ["stop"], "timestamp": {}},
+    {"role": "bashExecution", "output": [LONG], "command": None},
+    {"role": "bashExecution", "output": {"text": LONG}},
+    {"role": "compactionSummary", "summary": LONG, "content": {}},
+    {"role": "custom", "customType": [], "content": LONG, "timestamp": []},
+    {"role": "branchSummary", "summary": None},
 ]
 
 

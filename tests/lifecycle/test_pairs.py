@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -18,22 +17,22 @@ from ecm_rules.lifecycle.anthropic import Anthropic
 from ecm_rules.lifecycle.gemini import Gemini
 from ecm_rules.lifecycle.openai import OpenAIChat, OpenAIResponses
 from ecm_rules.lifecycle.pairs import broken_by, faults
+from ecm_rules.lifecycle.pi import Pi
 from ecm_rules.lifecycle.shapes import Shape
-from tests.conftest import FIXTURES
 from tests.lifecycle.histories import (
     ANSWERS,
     BLOCKS,
     DISTURBED,
     LONG,
-    PROVIDERS,
     SHAPED,
     Trusting,
     answered,
+    recorded,
     said,
     session,
 )
 
-RECORDED = {path.stem: json.loads(path.read_text()) for path in sorted((FIXTURES / "histories").glob("*.json"))}
+RECORDED = recorded()
 USER = {"role": "user", "content": "go on"}
 TOLD = {"role": "system", "content": "be brief"}
 
@@ -372,16 +371,28 @@ class CarelessGemini(Careless, Gemini):
     pass
 
 
+class CarelessPi(Careless, Pi):
+    def replaced(self, message: Any, stones: Mapping[int | None, str]) -> Any:
+        return {key: value for key, value in super().replaced(message, stones).items() if key != "toolCallId"}
+
+
 CARELESS: dict[str, tuple[Shape, list[Any]]] = {
     "neutral": (CarelessNeutral(), [calls("a"), tool("a")]),
     "anthropic": (CarelessAnthropic(), [uses("a"), results("a")]),
     "openai-chat": (CarelessChat(), [calls("a"), tool("a")]),
     "openai-responses": (CarelessResponses(), [item("a"), output("a")]),
     "gemini": (CarelessGemini(), [asks("f:a"), responds("f:a")]),
+    "pi": (
+        CarelessPi(),
+        [
+            {"role": "assistant", "content": [{"type": "toolCall", "id": "a", "name": "f"}]},
+            {"role": "toolResult", "toolCallId": "a", "content": [{"type": "text", "text": LONG}]},
+        ],
+    ),
 }
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", CARELESS)
 def test_a_view_that_breaks_a_pair_is_not_sent(name: str) -> None:
     shape, pair = CARELESS[name]
     history = answered(name, said(name, LONG), *pair)
@@ -429,6 +440,11 @@ SAYS = ANSWERS["openai-responses"]
 THINKS = {"type": "reasoning", "summary": []}
 COMPACTED = {"type": "compaction", "encrypted_content": "x"}
 PREFILL = {"role": "assistant", "content": "{"}
+PI_CALLS = {"role": "assistant", "content": [{"type": "toolCall", "id": "a", "name": "f"}]}
+CODED = {
+    "info": {"role": "assistant"},
+    "parts": [{"type": "tool", "tool": "f", "callID": "a", "state": {"status": "completed", "output": "ok"}}],
+}
 # (shape, history, where the blocks stand at the end of it)
 PLACES: dict[str, tuple[str, list[Any], int]] = {
     "empty": ("anthropic", [], 0),
@@ -451,6 +467,11 @@ PLACES: dict[str, tuple[str, list[Any], int]] = {
     "behind a run": ("openai-responses", [USER, THINKS, item("a"), output("a")], 4),
     "behind a compaction": ("openai-responses", [USER, SAYS, COMPACTED], 3),
     "behind responses": ("gemini", [SAID, asks("f"), responds("f")], 3),
+    "behind what tools put out": ("opencode", [said("opencode", "a"), CODED], 2),
+    "behind an answer": ("opencode", [said("opencode", "a"), ANSWERS["opencode"]], 2),
+    "in front of open calls of pi": ("pi", [said("pi", "a"), PI_CALLS], 1),
+    "behind an answer that failed": ("pi", [said("pi", "a"), {**ANSWERS["pi"], "stopReason": "error"}], 2),
+    "behind all texts": ("gemini-text", [said("gemini-text", "a"), ANSWERS["gemini-text"]], 2),
     "in front of open function calls": ("gemini", [SAID, asks("f", "f")], 1),
 }
 

@@ -21,6 +21,7 @@ _PROJECT = ("eidolons.yaml", ".eidolons/ecm.yaml")
 _SHIPPED = (
     "roster/context-policy.yaml",
     "roster/pins.yaml",
+    "roster/trust-sources.yaml",
     "rules/signals.yaml",
     "rules/operations.yaml",
     "rules/hosts.yaml",
@@ -32,8 +33,8 @@ class Broken(ValueError):
 
 
 def programs(project: str, until: "float | None" = None) -> "dict[str, Any] | None":
-    """{"enabled", "audit", "budget_tokens", "window_tokens", "program", "playbook"} of a project and what `load_hosts`
-    gives.
+    """{"enabled", "audit", "budget_tokens", "window_tokens", "program", "playbook", "trust"} of a project and what
+    `load_hosts` gives. `trust` is the program of a `lifecycle.trust.Trust`.
 
     None where it has not opted in. until: when they must be there, by `time.monotonic`: what takes longer to build is
     kept for the next that asks, and nobody has it now. Raises Broken, and OSError where a file is there but cannot be
@@ -58,8 +59,9 @@ def build(project: str) -> "dict[str, Any]":
     # The whole of YAML and Cerberus, once after each change of a table.
     from ecm_rules.engine.compile import compile_table
     from ecm_rules.kernel import playbook
+    from ecm_rules.lifecycle.facade import TABLE
     from ecm_rules.tables.hosts import load_hosts
-    from ecm_rules.tables.load import load_policy
+    from ecm_rules.tables.load import load_policy, load_table
 
     table = load_policy(None, project)
     return {
@@ -70,6 +72,7 @@ def build(project: str) -> "dict[str, Any]":
         "context_sources": list(table.context_sources),
         "program": compile_table(table),
         "playbook": playbook.of(table),
+        "trust": compile_table(load_table(TABLE, project)),
         **load_hosts(),
     }
 

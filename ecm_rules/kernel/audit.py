@@ -101,8 +101,12 @@ def record(
 
 def event(project: str, paths: "Mapping[str, str]", told: "dict[str, Any]") -> None:
     """Append a line to the policy log that is no verdict: `event`, its name, and what belongs to it. Raises OSError."""
-    line = json.dumps(told, separators=(",", ":")).encode("ascii")
-    files.append(files.state_path(project, paths.get("policy_log", LOG)), line)
+    files.append(files.state_path(project, paths.get("policy_log", LOG)), event_line(told))
+
+
+def event_line(told: "dict[str, Any]") -> bytes:
+    """The line that `event` appends, without LF."""
+    return json.dumps(told, separators=(",", ":")).encode("ascii")
 
 
 def replay(program: "dict[str, Any] | None", line: bytes) -> bytes:

@@ -30,6 +30,8 @@ _ROLES = (USER, ASSISTANT)
 _ABORTED = "MessageAbortedError"
 # Parts of an answer that was aborted which are not worth sending.
 _NOTHING = ("step-start", "reasoning")
+# The client's ids begin so, and rise.
+_BLOCKS = "msg_0"
 _ANSWERS = ("text", "tool", "reasoning")
 
 
@@ -98,7 +100,8 @@ class OpenCode(Shape):
     def block_message(self, text: str, where: str) -> "Message | None":
         if where == SYSTEM:
             return None
-        return {"info": {"role": USER}, "parts": [{"type": "text", "text": text, "synthetic": True}]}
+        part = {"type": "text", "text": text, "synthetic": True, "id": "prt_0", "messageID": _BLOCKS}
+        return {"info": {"id": _BLOCKS, "role": USER}, "parts": [part]}
 
     def session(self, messages: "Messages") -> "str | None":
         for message in reversed(messages):

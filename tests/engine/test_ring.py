@@ -67,6 +67,7 @@ RING = [
     "ecm_rules.hosts.memo",
     "ecm_rules.hosts.moments",
     "ecm_rules.hosts.statusline",
+    "ecm_rules.hosts.views",
 ]
 
 

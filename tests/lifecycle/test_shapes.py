@@ -650,7 +650,10 @@ def test_each_shape_goes_by_its_name() -> None:
         (
             "opencode",
             "first",
-            {"info": {"role": "user"}, "parts": [{"type": "text", "text": "B", "synthetic": True}]},
+            {
+                "info": {"id": "msg_0", "role": "user"},
+                "parts": [text("B", synthetic=True, id="prt_0", messageID="msg_0")],
+            },
         ),
         ("opencode", "system", None),
         ("pi", "first", {"role": "user", "content": [text("B")], "timestamp": 0}),

@@ -129,7 +129,10 @@ def _answer(turn: "measuring.Turn") -> bytes:
     moment, channel = turn.event["moment"], turn.channel
     given: "dict[str, Any] | None"
     if moment == "request":
-        given = None
+        from ecm_rules.hosts import requests
+
+        messages = requests.rewritten(turn)
+        given = {answers.MESSAGES: messages} if messages is not None else None
     else:
         measuring.refresh(turn)
         if moment == "statusline":

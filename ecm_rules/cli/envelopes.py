@@ -35,10 +35,9 @@ def verify_envelope(
     from ecm_rules.artifacts import verify
     from ecm_rules.kernel import envelopes
 
-    chosen = MODES[1] if block else mode or os.environ.get(MODE_VARIABLE) or MODES[0]
+    chosen = MODES[1] if block else mode or _usual_mode()
     if chosen not in MODES:
-        source = "--mode" if mode else MODE_VARIABLE
-        raise typer.BadParameter(f"found {chosen!r}, expected {' or '.join(MODES)}", param_hint=source)
+        raise typer.BadParameter(f"found {chosen!r}, expected {' or '.join(MODES)}", param_hint="--mode")
     report = envelopes.verify_file(envelope, _key(key_file))
     if trace is not None:
         try:
@@ -62,6 +61,16 @@ def verify_envelope(
         raise typer.Exit(output.UNREADABLE)
     if report.blocked(chosen):
         raise typer.Exit(BLOCKED)
+
+
+def _usual_mode() -> str:
+    """The mode of the environment. Whoever meant to set one may have meant to block: what is none blocks."""
+    usual = os.environ.get(MODE_VARIABLE) or MODES[0]
+    if usual in MODES:
+        return usual
+    told = printable(clip(usual, 100))
+    output.say(f"{MODE_VARIABLE}: found {told!r}, expected {' or '.join(MODES)}; taken for {MODES[1]}")
+    return MODES[1]
 
 
 def _key(path: str | None) -> bytes | None:

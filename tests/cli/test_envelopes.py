@@ -80,6 +80,25 @@ def test_the_mode_comes_from_the_command_line_else_from_the_environment(folder: 
     assert told("e.json", "--block", "--mode", "warn", code=3, cwd=folder)["blocked"] is True
 
 
+@pytest.mark.parametrize("value", ["maybe", "Block", " warn", "\x1b[31m", "x" * 10_000, "caf\udce9"])
+def test_a_mode_of_the_environment_that_is_none_is_named_and_blocks(value: str, folder: pathlib.Path) -> None:
+    environment = {"EIDOLONS_ECL_VERIFY_MODE": value}
+    done = run("verify-envelope", "e.json", "--json", cwd=folder, **environment)
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "pass")
+    assert done.stderr.startswith("EIDOLONS_ECL_VERIFY_MODE: found ")
+    assert done.stderr.endswith("expected warn or block; taken for block\n")
+    assert done.stderr.count("\n") == 1
+    assert len(done.stderr) < 300
+    assert "\x1b" not in done.stderr
+    (folder / "payload.md").write_text("another")
+    done = run("verify-envelope", "e.json", "--json", cwd=folder, **environment)
+    assert (done.returncode, json.loads(done.stdout)["mode"]) == (3, "block")
+    # Whoever says what is wanted is not asked what the environment says.
+    for arguments, code in ((["--mode", "warn"], 0), (["--block"], 3)):
+        done = run("verify-envelope", "e.json", "--json", *arguments, cwd=folder, **environment)
+        assert (done.returncode, done.stderr) == (code, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "env"),
     [
@@ -87,7 +106,6 @@ def test_the_mode_comes_from_the_command_line_else_from_the_environment(folder: 
         (["e.json", "--no-such-option"], {}),
         (["e.json", "stray"], {}),
         (["e.json", "--mode", "maybe"], {}),
-        (["e.json"], {"EIDOLONS_ECL_VERIFY_MODE": "maybe"}),
         (["e.json", "--key-file", "nowhere"], {}),
         (["e.json", "--key-file", "."], {}),
         (["e.json", "--key-file", "empty"], {}),

@@ -5,17 +5,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    Path = Iterable[str | int]
 
-def find(data: "Any", path: "Iterable[str]") -> "Any":
-    """What the keys of a path lead to; None where they lead nowhere."""
+
+def find(data: "Any", path: "Path") -> "Any":
+    """What the keys and indexes of a path lead to; None where they lead nowhere."""
     for key in path:
-        if data.__class__ is not dict:
+        if data.__class__ is dict:
+            data = data.get(key)
+        elif data.__class__ is list and key.__class__ is int and -len(data) <= key < len(data):
+            data = data[key]
+        else:
             return None
-        data = data.get(key)
     return data
 
 
-def first(data: "Any", paths: "Iterable[Iterable[str]]") -> "Any":
+def first(data: "Any", paths: "Iterable[Path]") -> "Any":
     """What the first of several paths leads to that leads to something; None where none does."""
     for path in paths:
         found = find(data, path)
@@ -24,7 +29,7 @@ def first(data: "Any", paths: "Iterable[Iterable[str]]") -> "Any":
     return None
 
 
-def text(data: "Any", paths: "Iterable[Iterable[str]]") -> "str | None":
+def text(data: "Any", paths: "Iterable[Path]") -> "str | None":
     """The first text that is not empty."""
     for path in paths:
         found = find(data, path)
@@ -33,7 +38,7 @@ def text(data: "Any", paths: "Iterable[Iterable[str]]") -> "str | None":
     return None
 
 
-def number(data: "Any", paths: "Iterable[Iterable[str]]") -> "float | None":
+def number(data: "Any", paths: "Iterable[Path]") -> "float | None":
     """The first number above zero and below any that is no measure of anything."""
     for path in paths:
         found = find(data, path)

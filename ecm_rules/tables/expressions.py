@@ -49,9 +49,19 @@ def path(text: str) -> list[str] | None:
 
     Raises Invalid.
     """
+    way = way_of(text) or []
+    keys = [key for key in way if isinstance(key, str)]
+    return keys if keys and len(keys) == len(way) else None
+
+
+def way_of(text: str) -> list[str | int] | None:
+    """The keys and indexes of a path such as `messages[-1].info.id`; None where the expression is more than that.
+
+    Raises Invalid.
+    """
     tree = _parse(text)
     _check_order(tree, (*_ORDERED, "to_string"))
-    return _keys(tree)
+    return _way(tree)
 
 
 def translate(text: str, types: Mapping[str, str]) -> Expression:
@@ -149,11 +159,11 @@ def _depth(tree: Any) -> int:
     return deep
 
 
-def _keys(tree: Any) -> list[str] | None:
-    if tree["type"] == "field":
+def _way(tree: Any) -> list[str | int] | None:
+    if tree["type"] in ("field", "index"):
         return [tree["value"]]
-    if tree["type"] == "subexpression":
-        parts = [_keys(child) for child in tree["children"]]
+    if tree["type"] in ("subexpression", "index_expression"):
+        parts = [_way(child) for child in tree["children"]]
         if all(parts):
             return [key for part in parts for key in part or ()]
     return None

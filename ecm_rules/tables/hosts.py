@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ecm_rules import __version__
 from ecm_rules.tables import expressions, places, reader, schemas
@@ -22,9 +22,11 @@ _INSERTED = ("inserted", "inserted_tags", "attached")
 _PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used", "used_percentage", "used_elsewhere",
             "window", *_TEMPLATES, *_PATTERNS)  # fmt: skip
 
+_Key = TypeVar("_Key", str, str | int)
+
 
 def load_hosts(path: str | None = None) -> dict[str, Any]:
-    """What the file says, its paths as lists of keys, and what it leaves out as nothing::
+    """What the file says, its paths as lists of keys and indexes, and what it leaves out as nothing::
 
         {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]},
                           "carries_out": [step, …],
@@ -196,13 +198,16 @@ class _Plain:
     def term(self, node: Node) -> list[Any]:
         return [-1 if node.value.startswith("-") else 1, self.path(node.value.removeprefix("-"), node.span)]
 
-    def paths(self, node: Node) -> list[list[str]]:
-        return [self.path(one.value, one.span) for one in _several(node)]
+    def paths(self, node: Node) -> list[list[str | int]]:
+        return [self.way(one.value, one.span, expressions.way_of, "keys and indexes") for one in _several(node)]
 
     def path(self, text: str, place: Any) -> list[str]:
+        return self.way(text, place, expressions.path, "keys")
+
+    def way(self, text: str, place: Any, read: Callable[[str], list[_Key] | None], of: str) -> list[_Key]:
         try:
-            keys = expressions.path(text)
-            message = "found an expression, expected a path of keys, which is all that the hook can follow"
+            keys = read(text)
+            message = f"found an expression, expected a path of {of}, which is all that the hook can follow"
         except expressions.Invalid as invalid:
             keys, message = None, invalid.message
         if keys is None:

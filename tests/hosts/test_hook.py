@@ -231,6 +231,19 @@ def test_a_transcript_that_vanishes_before_it_is_opened(project: pathlib.Path, m
     assert (meter(project)["basis"], meter(project)["zone"]) == ("earlier reading", "red")
 
 
+def opencode(name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((FIXTURES / f"hosts/opencode/{name}.json").read_text())
+    return found
+
+
+def test_a_request_that_names_no_session_leaves_the_meter_of_its_session(project: pathlib.Path) -> None:
+    session = "ses_dd2f3c4adffeeudRNWSlk2lRP9"
+    for name in ("chat.params", "event.message.updated.assistant", "experimental.chat.messages.transform"):
+        hook(project, opencode(name), "opencode")
+    assert [meter(project)[key] for key in ("session_id", "used_tokens_est", "zone")] == [session, 1240, "green"]
+    assert [line["session_id"] for line in log(project)] == [session] * 3
+
+
 HOSTS = ["claude-code", "codex", "copilot", "gemini-cli", "opencode", "pi"]
 
 

@@ -120,6 +120,23 @@ def test_a_subagent_is_one_of_its_parents_session(name: str, session: str, agent
     assert (said.session, said.agent) == (session, agent)
 
 
+@pytest.mark.parametrize(
+    ("name", "session"),
+    [
+        ("opencode/experimental.chat.messages.transform.json", "ses_dd2f3c4adffeeudRNWSlk2lRP9"),
+        ("opencode/experimental.chat.messages.transform.compaction.json", "ses_dd2f32fa9ffelhZZwvywUkzSl6"),
+        ("opencode/experimental.chat.messages.transform.after-compaction.json", "ses_dd2f32fa9ffelhZZwvywUkzSl6"),
+    ],
+)
+def test_a_request_that_names_no_session_is_that_of_its_messages(name: str, session: str) -> None:
+    assert (told(name).session, told(name).agent) == (session, None)
+    messages = payload(name)["output"]["messages"]
+    assert told(name, output={"messages": [*messages, {"info": {"role": "user"}}]}).session == session
+    empty: list[Any] = [[], [None], [{}], [{"info": {"sessionID": 5}}], {}, {"-1": messages[0]}, None]
+    for nothing in empty:
+        assert told(name, output={"messages": nothing}).session is None
+
+
 @pytest.mark.parametrize("name", ["codex/PostToolUse.in-subagent.json", "codex/SubagentStop.json"])
 def test_a_codex_subagents_own_rollout_is_named_by_itself_or_beside_its_parents(name: str) -> None:
     assert "1615-7a11" in str(told(name).transcript)

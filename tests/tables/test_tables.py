@@ -315,7 +315,9 @@ def test_a_file_that_is_no_decision_table_is_refused(name: str) -> None:
 
 HOSTS = (ROOT / "rules/hosts.yaml").read_text()
 HOST_MISTAKES = {
-    "an expression that the hook cannot follow": (HOSTS.replace("session: session_id", "session: «sessions[0].id»", 1), ["ECM309"]),
+    "an expression that the hook cannot follow": (HOSTS.replace("session: session_id", "session: «sessions[*].id»", 1), ["ECM309"]),
+    "an index into the payload itself": (HOSTS.replace("session: session_id", "session: «'[0].id'»", 1), ["ECM309"]),
+    "an index where keys are set": (HOSTS.replace("hookSpecificOutput.llm_request.messages:", "«'hookSpecificOutput[0].messages'»:"), ["ECM309"]),
     "a path with bad syntax": (HOSTS.replace("session: session_id", "session: «'a.'»", 1), ["ECM309"]),
     "one of several paths": (HOSTS.replace("[model.id, model]", "[model.id, «'*'»]"), ["ECM309"]),
     "a path in a pattern": (HOSTS.replace("where: {kind:", "where: {«'*'»:"), ["ECM309"]),

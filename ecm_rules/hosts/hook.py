@@ -10,7 +10,7 @@ import time
 
 from ecm_rules.engine import program as engine
 from ecm_rules.hosts import answers, cache, measuring, moments
-from ecm_rules.kernel import meter, payloads
+from ecm_rules.kernel import kin, meter, payloads
 from ecm_rules.kernel.lookup import fits
 
 TYPE_CHECKING = False
@@ -121,7 +121,9 @@ def handle(
         seconds = _seconds(programs["program"]["limits"]["prompt_path_ms"] / 1000)
     if alarm is not None:
         alarm(begun + seconds)
-    turn = measuring.Turn(project, programs, host, event, given, payloads.read(host, given), begun + _MARGIN * seconds)
+    told = payloads.read(host, given)
+    kin.resolve(project, programs["audit"], told)
+    turn = measuring.Turn(project, programs, host, event, given, told, begun + _MARGIN * seconds)
     return _answer(turn), "; ".join(turn.complaints) or None
 
 

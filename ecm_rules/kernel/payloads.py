@@ -22,12 +22,13 @@ class Told:
 
     used, used_percentage: the client's reading of the window, in tokens and 0 to 100; used_elsewhere: one that its
     transcript outranks. window: in tokens, `window_basis` says by whom. about: whether the payload has a place for a
-    percentage, so that saying nothing there means something. compacted: whether a compaction has just happened.
+    percentage, so that saying nothing there means something. compacted: whether a compaction has just happened. nests:
+    whether a session may be a subagent of another one, which `kin.resolve` knows.
     """
 
     __slots__ = (
-        "about", "agent", "compacted", "model", "session", "transcript", "used", "used_elsewhere", "used_percentage",
-        "window", "window_basis",
+        "about", "agent", "compacted", "model", "nests", "session", "transcript", "used", "used_elsewhere",
+        "used_percentage", "window", "window_basis",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class Told:
         self.window_basis: "str | None" = None
         self.about = False
         self.compacted = False
+        self.nests = False
 
 
 def recognise(hosts: "dict[str, Any]", payload: "dict[str, Any]") -> "str | None":
@@ -52,8 +54,13 @@ def recognise(hosts: "dict[str, Any]", payload: "dict[str, Any]") -> "str | None
 def read(host: "dict[str, Any]", payload: "dict[str, Any]") -> Told:
     """What a payload of this host says."""
     keys, told = host["payload"], Told()
-    session, agent = text(payload, keys["session"]), text(payload, keys["agent"])
-    told.session = files.session_name(session) if session and len(session) > _LONGEST_ID else session
+    session, agent = _id(payload, keys["session"]), text(payload, keys["agent"])
+    told.nests = bool(keys["children"])
+    for child in keys["children"]:
+        parent = _id(payload, child["parent"]) if agent is None and fits(payload, (child,)) else None
+        if session and parent and parent != session:
+            session, agent = parent, session
+    told.session = session
     told.agent = agent
     told.model = text(payload, keys["model"])
     if agent is None:
@@ -72,6 +79,12 @@ def read(host: "dict[str, Any]", payload: "dict[str, Any]") -> Told:
     told.window_basis = "client" if told.window else None
     told.about = any(_leads(payload, path) for path in keys["used_percentage"])
     return told
+
+
+def _id(payload: "dict[str, Any]", paths: "list[list[str | int]]") -> "str | None":
+    """The id of a session, as it is kept."""
+    found = text(payload, paths)
+    return files.session_name(found) if found and len(found) > _LONGEST_ID else found
 
 
 def _leads(payload: "dict[str, Any]", path: "list[str]") -> bool:

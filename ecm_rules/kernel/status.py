@@ -13,7 +13,7 @@ import attrs
 from ecm_rules.engine import zones
 from ecm_rules.engine.policy import Policy, load_policy
 from ecm_rules.engine.program import Unreadable
-from ecm_rules.kernel import audit, compactions, files, ladder, ledger, meter, payloads
+from ecm_rules.kernel import audit, compactions, files, kin, ladder, ledger, meter, payloads
 from ecm_rules.kernel.payloads import GIVEN, Told
 from ecm_rules.kernel.tally import Tally
 from ecm_rules.tables.findings import EcmError
@@ -67,7 +67,9 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
     policy, sound = _policy(project, complaints)
     programs = {**known, "program": policy.program, "window_tokens": policy.table.window_tokens}
     numbers = _Numbers(complaints)
-    told = _told(known, flags, payload, numbers, complaints)
+    told = Told() if payload is None else _payload(known["hosts"], payload, flags.host, complaints)
+    kin.resolve(project, policy.table.audit, told)
+    _apply(told, flags, numbers)
     own = audit.meter_of(policy.table.audit, told.agent or (told.session if flags.subagent else None))
     tally = _tally(programs, told, flags, (project, own), complaints)
     if tally is not None and told.agent is None and tally.subagent():
@@ -130,8 +132,8 @@ def _policy(project: str, complaints: list[str]) -> tuple[Policy, bool]:
         return load_policy(project=None), False
 
 
-def _told(known: dict[str, Any], flags: Flags, payload: bytes | None, numbers: _Numbers, complaints: list[str]) -> Told:
-    told = Told() if payload is None else _payload(known["hosts"], payload, flags.host, complaints)
+def _apply(told: Told, flags: Flags, numbers: _Numbers) -> None:
+    """What was typed beats what the payload says."""
     told.session = flags.session or told.session
     if flags.subagent:
         told.agent = flags.session or told.agent or told.session or ""
@@ -143,7 +145,6 @@ def _told(known: dict[str, Any], flags: Flags, payload: bytes | None, numbers: _
     percentage = numbers.read("--used-percentage", flags.used_percentage, 0, 100)
     if percentage is not None:
         told.used_percentage, told.used, told.about = percentage, None, True
-    return told
 
 
 def _payload(hosts: dict[str, Any], data: bytes, host: str | None, complaints: list[str]) -> Told:

@@ -20,7 +20,7 @@ _TEXTS = ("refused_text", "exit_text", "output_text", "no_output")
 _CALL = ("file", "line", "written", "patch", "changes", "command", "parts", "to_dos", "to_do", "task", "status")
 _INSERTED = ("inserted", "inserted_tags", "attached")
 _PAYLOAD = ("session", "agent", "transcript", "agent_transcript", "model", "used", "used_percentage", "used_elsewhere",
-            "window", *_TEMPLATES, *_PATTERNS)  # fmt: skip
+            "window", "children", *_TEMPLATES, *_PATTERNS)  # fmt: skip
 
 _Key = TypeVar("_Key", str, str | int)
 
@@ -28,7 +28,8 @@ _Key = TypeVar("_Key", str, str | int)
 def load_hosts(path: str | None = None) -> dict[str, Any]:
     """What the file says, its paths as lists of keys and indexes, and what it leaves out as nothing::
 
-        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …]},
+        {"hosts": {name: {"payload": {key: [path, …] | [template, …] | [pattern, …],
+                                      "children": [{"parent": [path, …], **pattern}, …]},
                           "carries_out": [step, …],
                           "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", "carries",
                                       **pattern}, …],
@@ -110,6 +111,8 @@ class _Plain:
                 made[key] = self.patterns(given)
             elif key in _TEMPLATES:
                 made[key] = [one.value for one in _several(given)]
+            elif key == "children":
+                made[key] = [{**self.pattern(one), "parent": self.paths(one.value["parent"])} for one in given.value]
             else:
                 made[key] = self.paths(given)
         return made

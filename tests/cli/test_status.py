@@ -152,6 +152,21 @@ def test_a_subagent_has_a_meter_of_its_own(tmp_path: pathlib.Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".eidolons"]
 
 
+def test_a_session_that_another_began_has_a_meter_of_its_own(tmp_path: pathlib.Path) -> None:
+    created = json.loads((FIXTURES / "hosts/opencode/event.session.created.subagent.json").read_text())
+    child = created["input"]["properties"]["info"]["id"]
+    parent = created["input"]["properties"]["info"]["parentID"]
+    told("--session-id", parent, "--used-percentage", "80", cwd=tmp_path)
+    before = meter(tmp_path)
+    answer = json.loads((FIXTURES / "hosts/opencode/event.message.updated.assistant.json").read_text())
+    answer["input"]["properties"]["sessionID"] = child
+    for given, used in ((created, None), (answer, 1240)):
+        found = told("--stdin", cwd=tmp_path, stdin=json.dumps(given))
+        assert found == meter(tmp_path, f"meter-{child}.json")
+        assert (found["session_id"], found["used_tokens_est"]) == (parent, used)
+    assert meter(tmp_path) == before
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_stdin_takes_every_recorded_payload(name: str, tmp_path: pathlib.Path) -> None:
     data = (FIXTURES / "hosts" / name).read_bytes()

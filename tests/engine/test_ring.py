@@ -41,6 +41,7 @@ RING = [
     "ecm_rules.kernel.compactions",
     "ecm_rules.kernel.entering",
     "ecm_rules.kernel.files",
+    "ecm_rules.kernel.kin",
     "ecm_rules.kernel.ledger",
     "ecm_rules.kernel.meter",
     "ecm_rules.kernel.pins",

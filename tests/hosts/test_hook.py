@@ -244,6 +244,62 @@ def test_a_request_that_names_no_session_leaves_the_meter_of_its_session(project
     assert [line["session_id"] for line in log(project)] == [session] * 3
 
 
+PARENT, CHILD = "ses_dd2f2be10ffeZBB3zWQQ9aN5ZG", "ses_dd2f2b8d9ffegR3X4wsVNjQfyi"
+
+
+def of_session(name: str, session: str, tokens: int | None = None) -> dict[str, object]:
+    """A recorded payload, told of another session."""
+    given: dict[str, object] = json.loads(json.dumps(opencode(name)).replace("ses_dd2f3c4adffeeudRNWSlk2lRP9", session))
+    return given if tokens is None else json.loads(json.dumps(given).replace("1240", str(tokens)))
+
+
+def test_a_session_of_its_own_that_another_began_is_that_ones_subagent(project: pathlib.Path) -> None:
+    for given in (
+        of_session("chat.params", PARENT),
+        of_session("event.message.updated.assistant", PARENT, 150_000),
+        opencode("event.session.created.subagent"),
+        of_session("chat.params", CHILD),
+        of_session("event.message.updated.assistant", CHILD, 190_000),
+        of_session("experimental.chat.messages.transform", CHILD),
+        of_session("event.session.idle", CHILD),
+    ):
+        hook(project, given, "opencode")
+    own, parents = meter(project, f"meter-{CHILD}.json"), meter(project)
+    assert [(m["session_id"], m["used_tokens_est"], m["zone"]) for m in (own, parents)] == [
+        (PARENT, 190_000, "critical"), (PARENT, 150_000, "red")
+    ]  # fmt: skip
+    asked = [(line["agent_id"], line["session_id"], line["operation"]) for line in log(project)]
+    assert asked[1:3] == [(None, PARENT, "compact"), (CHILD, PARENT, "continue")]
+    assert asked[-3:] == [(CHILD, PARENT, "finish_and_return")] * 3
+    # Back in the parent, nothing of the subagent is its own.
+    hook(project, of_session("event.session.idle", PARENT), "opencode")
+    assert (meter(project)["used_tokens_est"], log(project)[-1]["agent_id"]) == (150_000, None)
+
+
+def test_a_subagents_subagent_is_one_of_the_first_session(project: pathlib.Path) -> None:
+    hook(project, opencode("event.session.created.subagent"), "opencode")
+    text = json.dumps(opencode("event.session.created.subagent")).replace(CHILD, "ses_third").replace(PARENT, CHILD)
+    hook(project, text.encode(), "opencode")
+    hook(project, of_session("event.message.updated.assistant", "ses_third"), "opencode")
+    assert meter(project, "meter-ses_third.json")["session_id"] == PARENT
+    assert {line["session_id"] for line in log(project)} == {PARENT}
+    assert not (project / STATE / "meter.json").exists()
+
+
+@pytest.mark.parametrize(
+    "known", ["{", "[]", "{}", '{"session_id": null}', '{"session_id": 5}', '{"session_id": ""}', f'{{"session_id": "{CHILD}"}}']
+)  # fmt: skip
+def test_a_meter_that_names_no_other_session_makes_no_subagent(known: str, project: pathlib.Path) -> None:
+    (project / STATE).mkdir(parents=True)
+    (project / STATE / f"meter-{CHILD}.json").write_text(known)
+    hook(project, of_session("event.message.updated.assistant", CHILD), "opencode")
+    assert (meter(project)["session_id"], log(project)[0]["subagent"]) == (CHILD, False)
+    # Of a client whose payloads name their subagents, no session is one.
+    (project / STATE / f"meter-{SESSION}.json").write_text(json.dumps({"session_id": "another"}))
+    hook(project, payload("statusline.after-turn.json"))
+    assert meter(project)["session_id"] == SESSION
+
+
 HOSTS = ["claude-code", "codex", "copilot", "gemini-cli", "opencode", "pi"]
 
 

@@ -113,9 +113,17 @@ def test_what_a_payload_says_of_the_window(name: str, reading: tuple[float | Non
             "18b1bcbc-ddaa-4499-b27e-14abe2660450",
             "9240fee1-ad66-4f6d-9234-64d869b64b99",
         ),
+        (
+            "opencode/event.session.created.subagent.json",
+            "ses_dd2f2be10ffeZBB3zWQQ9aN5ZG",
+            "ses_dd2f2b8d9ffegR3X4wsVNjQfyi",
+        ),
+        # The `parentID` of a message is a message.
+        ("opencode/event.message.updated.assistant.json", "ses_dd2f3c4adffeeudRNWSlk2lRP9", None),
+        ("opencode/tool.execute.after.task.json", "ses_dd2f2be10ffeZBB3zWQQ9aN5ZG", None),
     ],
 )
-def test_a_subagent_is_one_of_its_parents_session(name: str, session: str, agent: str) -> None:
+def test_a_subagent_is_one_of_its_parents_session(name: str, session: str, agent: str | None) -> None:
     said = told(name)
     assert (said.session, said.agent) == (session, agent)
 

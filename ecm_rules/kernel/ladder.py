@@ -2,13 +2,14 @@
 
 Part of the runtime ring. One number, one basis, and the basis is named: the client's own reading in a payload; the
 usage record that it wrote into its transcript after the last boundary; what that boundary says; bytes of content; the
-reading before, where nothing has been said since; else unknown.
+reading before, where it still stands; else unknown.
 """
 
 import os
 
 from ecm_rules.engine import program as engine
-from ecm_rules.kernel import meter, payloads, transcripts
+from ecm_rules.kernel import earlier, meter, payloads, transcripts
+from ecm_rules.kernel.earlier import positive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ecm_rules.kernel.payloads import Told
     from ecm_rules.kernel.tally import Tally
 
-    Reading = tuple[float | None, float | None, str, str]
+    Reading = tuple[float | None, float | None, str, str, str | None]
 
 # Of a client's percentage and its tokens, as far apart as rounding a percentage can put them.
 _ROUNDING = 0.01
@@ -43,7 +44,7 @@ def measure(
     program, before = programs["program"], before or {}
     chain = None if tally is None else _chain(tally, told.agent is not None)
     window, window_basis = _window(programs, told, chain, before, default_window)
-    used, utilization, source, basis = _reading(programs, told, tally, chain, before, window)
+    used, utilization, source, basis, read_at = _reading(programs, told, tally, chain, before, window)
     kept = _kept(program, before)
     if tally is None or chain is None or tally.format is None:
         compactions, share, spent = (kept["compaction_count"] or 0) + told.compacted, None, kept["spent"]
@@ -64,6 +65,7 @@ def measure(
         share=kept["tool_result_share"] if share is None else share,
         compactions=compactions,
         age=_age(chain, before, externalized_at),
+        read_at=read_at,
         ceiling=ceiling,
         spent=spent,
     )
@@ -135,12 +137,12 @@ def _window(
         return told.window, told.window_basis
     if chain is not None and chain.window:
         return chain.window, "client"
-    earlier = _positive(before.get("window_tokens")) if before.get("window_basis") == "client" else None
+    earlier = positive(before.get("window_tokens")) if before.get("window_basis") == "client" else None
     if earlier is not None:
         return earlier, "client"
     by_model: float | None = model_window(programs["models"], (chain and chain.model) or told.model)
     if by_model is None and before.get("window_basis") == "model":
-        by_model = _positive(before.get("window_tokens"))
+        by_model = positive(before.get("window_tokens"))
     return (by_model, "model") if by_model else (default, "default")
 
 
@@ -152,33 +154,31 @@ def _reading(
     before: "dict[str, Any]",
     window: "float | None",
 ) -> "Reading":
-    """(used tokens, utilization where it is known without them, source, basis)."""
+    """(used tokens, utilization where it is known without them, source, basis, when it was read if not now)."""
     if told.used_percentage is not None:
         return _percentage(told.used_percentage / 100, told.used, window)
     if told.used:
-        return told.used, None, "host", "client's reading"
+        return told.used, None, "host", "client's reading", None
     basis = "no reading"
     if tally is not None and chain is not None:
         used, source, basis = reading(tally, chain, programs["program"], programs["formats"])
         if used is not None:
-            return used, None, source, basis
+            return used, None, source, basis, None
     if told.used_elsewhere:
-        return told.used_elsewhere, None, "host", "client's reading"
-    # Null before the first response and zero after a compaction are about the window: the client itself does not know.
-    silent = not told.about and not told.compacted and (tally is None or tally.partial or tally.unread is not None)
-    utilization = _positive(before.get("utilization")) if silent else None
-    if utilization is not None:
-        return _positive(before.get("used_tokens_est")), utilization, "host", "earlier reading"
-    return None, None, "unknown", basis
+        return told.used_elsewhere, None, "host", "client's reading", None
+    found = earlier.reading(programs["program"]["limits"], before, told, tally, chain, window)
+    if isinstance(found, earlier.Reading):
+        return found.used, found.utilization, found.source, "earlier reading", found.at
+    return None, None, "unknown", f"{basis}; {found}" if found else basis, None
 
 
 def _percentage(utilization: float, used: "float | None", window: "float | None") -> "Reading":
     """The client's percentage, which a client that divides by a wrong window pins at 100: its tokens tell."""
     if used and window and used > window:
-        return used, None, "host", "client's reading"
+        return used, None, "host", "client's reading", None
     if window and not (used and abs(used / window - utilization) <= _ROUNDING):
         used = round(window * utilization)
-    return used, utilization, "host", "client's reading"
+    return used, utilization, "host", "client's reading", None
 
 
 def _kept(program: "dict[str, Any]", before: "dict[str, Any]") -> "dict[str, Any]":
@@ -189,8 +189,4 @@ def _kept(program: "dict[str, Any]", before: "dict[str, Any]") -> "dict[str, Any
 def _age(chain: "Chain | None", before: "dict[str, Any]", externalized_at: "str | None") -> int:
     if chain is not None and chain.turns:
         return chain.turns_since(externalized_at)
-    return int(_positive(before.get("externalize_age_turns")) or 0)
-
-
-def _positive(value: object) -> "float | None":
-    return value if value.__class__ in (int, float) and 0 < value < 1e15 else None
+    return int(positive(before.get("externalize_age_turns")) or 0)

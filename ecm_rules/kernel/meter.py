@@ -66,14 +66,17 @@ def compose(
     age: int = 0,
     ceiling: "int | None" = None,
     spent: "float | None" = None,
+    read_at: "str | None" = None,
 ) -> "dict[str, Any]":
-    """A meter of the upstream shape, with the additive keys `basis` and `window_basis`.
+    """A meter of the upstream shape, with the additive keys `basis`, `window_basis` and `read_at`.
 
     used: tokens in the window, None unknown. window: its size in tokens, None unknown. source: `host`,
     `transcript_heuristic` or `unknown`. basis, window_basis: what the two numbers were read from. utilization: where
-    it is known without the two, 0 to 1. share: 0 to 1. age: turns since the session was last written down. More tokens
-    than the window holds is a contradiction, and makes the reading unknown.
+    it is known without the two, 0 to 1. share: 0 to 1. age: turns since the session was last written down. read_at:
+    when the reading was taken, ISO 8601 in UTC; None: now. More tokens than the window holds is a contradiction, and
+    makes the reading unknown.
     """
+    time = now()
     if utilization is None and used is not None and window:
         utilization = used / window
     utilization = None if utilization is None else round(utilization, 6)
@@ -96,7 +99,8 @@ def compose(
         "compaction_count": compactions,
         "externalize_age_turns": age,
         "budget": {"ceiling_tokens": ceiling, "spent_tokens_est": spent},
-        "updated_at": now(),
+        "updated_at": time,
+        "read_at": None if used is None and utilization is None else read_at or time,
     }
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 GIVEN = "given"
 """The basis of a window that whoever calls has named."""
 _LONGEST_ID = 200
+# Moments at which a compaction lies behind, whether this payload or another is the one that counts it.
+_EMPTIED = ("after_compaction", "session_compacted")
 
 
 class Told:
@@ -22,13 +24,14 @@ class Told:
 
     used, used_percentage: the client's reading of the window, in tokens and 0 to 100; used_elsewhere: one that its
     transcript outranks. window: in tokens, `window_basis` says by whom. about: whether the payload has a place for a
-    percentage, so that saying nothing there means something. compacted: whether a compaction has just happened. nests:
-    whether a session may be a subagent of another one, which `kin.resolve` knows.
+    percentage, so that saying nothing there means something. compacted: whether a compaction has just happened, and
+    counts; emptied: whether one has, as far as the window is concerned. nests: whether a session may be a subagent of
+    another one, which `kin.resolve` knows. unread: that there was something, and nobody knows what it said.
     """
 
     __slots__ = (
-        "about", "agent", "compacted", "model", "nests", "session", "transcript", "used", "used_elsewhere",
-        "used_percentage", "window", "window_basis",
+        "about", "agent", "compacted", "emptied", "model", "nests", "session", "transcript", "unread", "used",
+        "used_elsewhere", "used_percentage", "window", "window_basis",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -43,7 +46,9 @@ class Told:
         self.window_basis: "str | None" = None
         self.about = False
         self.compacted = False
+        self.emptied = False
         self.nests = False
+        self.unread = False
 
 
 def recognise(hosts: "dict[str, Any]", payload: "dict[str, Any]") -> "str | None":
@@ -70,6 +75,8 @@ def read(host: "dict[str, Any]", payload: "dict[str, Any]") -> Told:
             keys["agent_transcript_at"], session, agent, text(payload, keys["transcript"])
         )
     told.compacted = fits(payload, keys["compacted"])
+    moment = next((event["moment"] for event in host["events"] if fits(payload, (event,))), None)
+    told.emptied = told.compacted or moment in _EMPTIED
     if fits(payload, keys["other_window"]):
         return told
     told.used = number(payload, keys["used"])

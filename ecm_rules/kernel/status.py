@@ -75,9 +75,12 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
     if tally is not None and told.agent is None and tally.subagent():
         told.agent = _agent(told.transcript or "")
         own = audit.meter_of(policy.table.audit, told.agent)
+    told.unread = told.unread or (payload is not None and told.session is None)
     accounts, unread = ledger.consult(project, policy.table.audit)
     before = ledger.unsettled(accounts, _before(project, own, told, complaints), told.session, told.agent)
     ceiling = numbers.read("--budget-ceiling", flags.budget_ceiling, 0, _MANY)
+    compactions_given = numbers.read("--compaction-count", flags.compaction_count, 0, _MANY)
+    told.emptied = told.emptied or (compactions_given or 0) > _count(before)
     made = ladder.measure(
         programs,
         told,
@@ -87,7 +90,7 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
         default_window=DEFAULT_WINDOW,
         externalized_at=ledger.externalized_at(project, policy.table.audit, policy.program, told.session),
     )
-    _override(made, flags, numbers)
+    _override(made, numbers.read("--tool-result-share", flags.tool_result_share, 0, 1), compactions_given)
     made, unwritten = ledger.settle(project, policy.table.audit, accounts, made, told.agent)
     cap = policy.program["limits"]["compaction_depth_cap"]
     unsaid = compactions.follow(project, policy.table.audit, cap, before, made, told.agent)
@@ -151,12 +154,18 @@ def _payload(hosts: dict[str, Any], data: bytes, host: str | None, complaints: l
     given = meter.parse(data, MAX_PAYLOAD)
     if isinstance(given, Unreadable):
         complaints.append(f"payload: {given.reason}")
-        return Told()
+        return _unread()
     name = host or payloads.recognise(hosts, given)
     if name is None:
         complaints.append("payload: found the keys of no known host, expected a hook's or a statusline's")
-        return Told()
+        return _unread()
     return payloads.read(hosts[name], given)
+
+
+def _unread() -> Told:
+    told = Told()
+    told.unread = True
+    return told
 
 
 def _tally(
@@ -195,13 +204,16 @@ def _ceiling(given: float | None, projects: int | None, before: dict[str, Any]) 
     return projects or (earlier if usable else None)
 
 
-def _override(made: dict[str, Any], flags: Flags, numbers: _Numbers) -> None:
-    share = numbers.read("--tool-result-share", flags.tool_result_share, 0, 1)
+def _count(before: dict[str, Any]) -> int:
+    count = before.get("compaction_count")
+    return count if isinstance(count, int) else 0
+
+
+def _override(made: dict[str, Any], share: float | None, count: float | None) -> None:
     if share is not None:
         made["tool_result_share_est"] = share
     elif made["tool_result_share_est"] is None:
         made["tool_result_share_est"] = 0
-    count = numbers.read("--compaction-count", flags.compaction_count, 0, _MANY)
     if count is not None:
         made["compaction_count"] = int(count)
 

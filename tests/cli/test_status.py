@@ -179,7 +179,9 @@ def attrs_evolved(one: status.Status, other: status.Status) -> status.Status:
     """The one with the time of the other, and what a second announcement of a compaction adds taken away."""
     announced = one.meter["compaction_count"] - other.meter["compaction_count"]
     assert announced in (0, 1)
-    made = {**one.meter, "updated_at": other.meter["updated_at"], "compaction_count": other.meter["compaction_count"]}
+    made = one.meter | {key: other.meter[key] for key in ("updated_at", "compaction_count")}
+    if made["read_at"] is not None:
+        made["read_at"] = other.meter["read_at"]
     return status.Status(made, one.path, one.zones, one.complaints)
 
 

@@ -39,6 +39,7 @@ RING = [
     "ecm_rules.kernel.audit",
     "ecm_rules.kernel.chain",
     "ecm_rules.kernel.compactions",
+    "ecm_rules.kernel.earlier",
     "ecm_rules.kernel.entering",
     "ecm_rules.kernel.files",
     "ecm_rules.kernel.kin",

@@ -12,6 +12,7 @@ import pytest
 
 from ecm_rules.hosts import cache
 from ecm_rules.kernel import ledger
+from ecm_rules.kernel.meter import now
 from tests.commands import BIN, run
 from tests.conftest import FIXTURES
 
@@ -224,7 +225,7 @@ def test_a_transcript_that_vanishes_before_it_is_opened(project: pathlib.Path, m
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(transcripts, "read", vanished)
-    earlier(project, utilization=0.8, used_tokens_est=160_000)
+    earlier(project, utilization=0.8, used_tokens_est=160_000, updated_at=now())
     given = {"session_id": SESSION, "transcript_path": str(FIXTURES / "transcripts/01_claude_small.jsonl")}
     _, complaint = handle("claude-code", json.dumps(given).encode(), str(project))
     assert complaint == "transcript: No such file or directory"

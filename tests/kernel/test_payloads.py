@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ecm_rules import Policy
-from ecm_rules.kernel import ladder, payloads
+from ecm_rules.kernel import ladder, meter, payloads
 from ecm_rules.kernel.payloads import Told
 from ecm_rules.tables.hosts import load_hosts
 from tests.conftest import FIXTURES
@@ -194,13 +194,21 @@ def test_a_percentage_is_the_reading_and_tokens_that_agree_are_its_tokens(policy
 
 
 def test_a_compaction_that_is_announced_counts_where_no_transcript_does(policy: Policy) -> None:
-    before = {"compaction_count": 1, "utilization": 0.8, "used_tokens_est": 160_000, "window_tokens": 200_000}
+    before = {
+        "session_id": told("opencode/event.session.compacted.json").session, "updated_at": meter.now(),
+        "compaction_count": 1, "utilization": 0.8, "used_tokens_est": 160_000, "window_tokens": 200_000,
+    }  # fmt: skip
     made = measured(policy, told("opencode/event.session.compacted.json"), before)
     assert (made["compaction_count"], made["utilization"], made["zone"]) == (2, None, "unknown")
-    begun = {"type": "message.updated", "properties": {"info": {"role": "assistant", "tokens": {"input": 0}}}}
+    begun: dict[str, Any] = {
+        "type": "message.updated",
+        "properties": {"info": {"role": "assistant", "tokens": {"input": 0}}},
+    }
+    begun["properties"]["sessionID"] = before["session_id"]
     made = measured(policy, told("opencode/event.message.updated.assistant.json", input=begun), before)
     assert (made["utilization"], made["basis"]) == (0.8, "earlier reading")
-    made = measured(policy, told("opencode/event.session.idle.json"), before)
+    idle = {"properties": {"sessionID": before["session_id"]}}
+    made = measured(policy, told("opencode/event.session.idle.json", input=idle), before)
     assert (made["compaction_count"], made["utilization"], made["basis"]) == (1, 0.8, "earlier reading")
 
 

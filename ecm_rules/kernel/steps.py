@@ -58,7 +58,8 @@ def run(
             told.update(ran=True, outcome=work.outcome(told["steps"]), made=job.made, why=None)
         elif entry.lasts:
             told["why"] = "the state was entered before"
-            told["actions"] = _repeated(verdict, playbook, host, entry.made)
+            repeated = [name for name in verdict["steps"] if playbook["steps"].get(name, {}).get("repeats")]
+            told["actions"] = _handed(repeated, playbook, host, entry.made)
         entry.close(told["outcome"], _lossy(told["actions"], playbook), job.made)
     except entering.Busy:
         told["why"] = "another process is carrying out an operation of this session"
@@ -83,19 +84,23 @@ def _unkept(
     host: "Collection[str] | None",
     error: Exception,
 ) -> None:
-    """What can be said where nobody can remember it: that nothing was done, and the notices, which do nothing."""
+    """What can be said where nobody can remember it: that nothing was done, and the notices, which do nothing. Each is
+    said anew every time.
+    """
     why = work.reason(error)
     told["complaints"].append(f"state: {why}")
     if not told["ran"] and verdict["steps"]:
         told.update(outcome=work.FAILED, why=f"what was entered cannot be kept: {why}")
-        told["actions"] = _repeated(verdict, playbook, host, {})
+        known = [(name, step) for name in verdict["steps"] if (step := playbook["steps"].get(name))]
+        waiting = {later for _, step in known for later in step["followed_by"]}
+        notices = [name for name, s in known if s["surface"] == work.HOST and not s["lossy"] and name not in waiting]
+        told["actions"] = _handed(notices, playbook, host, {})
 
 
-def _repeated(
-    verdict: "Mapping[str, Any]", playbook: "Playbook", host: "Collection[str] | None", made: "Mapping[str, Any]"
+def _handed(
+    names: "list[str]", playbook: "Playbook", host: "Collection[str] | None", made: "Mapping[str, Any]"
 ) -> "list[Record]":
-    steps = [(name, playbook["steps"].get(name)) for name in verdict["steps"]]
-    told = (work.handed(name, step, host, None, made)[1] for name, step in steps if step and step["repeats"])
+    told = (work.handed(name, playbook["steps"][name], host, None, made)[1] for name in names)
     return [action for action in told if action]
 
 

@@ -208,9 +208,21 @@ def test_before_a_compaction_of_the_hosts_own(policy: Policy) -> None:
     ]  # fmt: skip
 
 
+def test_a_subagent_is_told_to_return_even_where_nothing_can_be_remembered(project: pathlib.Path) -> None:
+    (project / ".eidolons").write_text("a file")
+    for host, kind in ((None, "host"), (["host_compact"], "notice")):
+        for _ in range(2):  # nobody knows that it was told
+            told = carry_out(project, "handoff_fresh", "subagent", agent="a1", host=host)
+            assert (told["operation"], told["ran"], told["outcome"]) == ("finish_and_return", False, "failed")
+            (action,) = told["actions"]
+            assert (action["step"], action["kind"]) == ("emit_return_notice", kind)
+            assert action["text"].startswith("The window of this subagent is nearly full.")
+
+
 def test_where_nothing_can_be_remembered_nothing_is_done_but_told(project: pathlib.Path) -> None:
     (project / ".eidolons").write_text("a file")
-    for operation, said in (("compact", []), ("wrap_up", ["emit_wrap_up_notice"])):
+    silent = ("externalize", "prune_tool_results", "compact", "handoff_fresh")
+    for operation, said in (*((name, []) for name in silent), ("wrap_up", ["emit_wrap_up_notice"])):
         told = carry_out(project, operation, store=memory(project))
         assert (told["ran"], told["outcome"], [a["step"] for a in told["actions"]]) == (False, "failed", said)
         assert told["why"] == "what was entered cannot be kept: Not a directory"

@@ -229,8 +229,74 @@ def test_where_nothing_can_be_remembered_nothing_is_done_but_told(project: pathl
     assert not (project / "memory").exists()
 
 
+VERDICT: dict[str, Any] = {"operation": "compact", "rule": "P3", "steps": ["host_compact"], "signals": {"zone": "red"}}
+NONSENSE: dict[str, tuple[Any, str]] = {
+    "None": (None, "found null, expected an object"),
+    "a number": (5, "found a number, expected an object"),
+    "a text": ("compact", "found a string, expected an object"),
+    "a list": ([VERDICT], "found an array, expected an object"),
+    "an object": (object(), "found no JSON, expected an object"),
+    "nothing": ({}, "operation: found null, expected one of continue, "),
+    "an unknown operation": ({**VERDICT, "operation": "explode"}, "operation: found `explode`, expected one of "),
+    "an operation in a list": ({**VERDICT, "operation": ["compact"]}, "operation: found an array, "),
+    "a rule that is a number": ({**VERDICT, "rule": 3}, "rule: found a number, expected a string or null"),
+    "no steps": ({k: v for k, v in VERDICT.items() if k != "steps"}, "steps: expected a list of strings"),
+    "steps of numbers": ({**VERDICT, "steps": [1]}, "steps: expected a list of strings"),
+    "signals that are a list": ({**VERDICT, "signals": []}, "signals: expected an object of typed values"),
+    "a count that is a text": (
+        {**VERDICT, "signals": {"compaction_count": "2"}}, "signals: expected an object of typed values",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "why"), NONSENSE.values(), ids=NONSENSE.keys())
+def test_what_is_no_verdict_is_a_failure_that_is_logged(verdict: Any, why: str, project: pathlib.Path) -> None:
+    told = kernel.run(verdict, str(project), session="s1")
+    assert (told["ran"], told["outcome"], told["steps"], told["actions"]) == (False, "failed", [], [])
+    assert str(told["why"]).startswith(f"no verdict: {why}")
+    (event,) = lines(project, "policy-log.jsonl")
+    assert [event[key] for key in ("event", "session_id", "outcome", "why")] == [
+        "operation",
+        "s1",
+        "failed",
+        told["why"],
+    ]
+    assert os.listdir(project / STATE) == ["policy-log.jsonl"]
+
+
+def test_of_a_project_that_did_not_opt_in_nonsense_is_not_even_logged(tmp_path: pathlib.Path) -> None:
+    anything: Any = None
+    told = kernel.run(anything, str(tmp_path))
+    assert (told["outcome"], told["why"]) == (None, "the project has not opted in")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"session": 5}, {"agent": ["a"]}, {"facts": 5}, {"handlers": [1]}, {"host": 5}, {"host": "host_compact"}]
+)
+def test_an_argument_of_another_type_is_one_too(given: dict[str, Any], project: pathlib.Path) -> None:
+    told = kernel.run(VERDICT, str(project), **given)
+    assert (told["operation"], told["outcome"], told["actions"]) == ("compact", "failed", [])
+    assert str(told["why"]).startswith(f"{next(iter(given))}: found a value of the type ")
+    assert lines(project, "policy-log.jsonl")[0]["why"] == told["why"]
+
+
 class Fails(Exception):
     pass
+
+
+class Hostile(dict[str, Any]):
+    """A mapping that is none."""
+
+    def keys(self) -> Any:
+        raise Fails("no keys")
+
+    __iter__ = keys
+
+
+def test_a_mapping_that_fails_is_a_failure(project: pathlib.Path) -> None:
+    assert kernel.run(VERDICT, str(project), facts=Hostile(a=1))["outcome"] == "failed"
+    assert kernel.run(Hostile(VERDICT), str(project))["outcome"] == "failed"
 
 
 OUTCOMES = st.sampled_from(["done", "pending", "raises", "not done", "os", "exit"])

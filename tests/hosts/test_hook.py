@@ -245,6 +245,67 @@ def test_a_request_that_names_no_session_leaves_the_meter_of_its_session(project
     assert [line["session_id"] for line in log(project)] == [session] * 3
 
 
+def counts(project: pathlib.Path, host: str, recorded: str, payloads: list[dict[str, object]]) -> list[object]:
+    """The compactions that each of these payloads leaves in the meter, for every record by which a recorded transcript
+    grows.
+    """
+    from ecm_rules.hosts.hook import handle
+
+    found: list[object] = []
+    path = pathlib.Path(str(payloads[0].get("transcript_path") or payloads[0].get("transcriptPath")))
+    path.parent.mkdir(parents=True)
+    for line in (FIXTURES / "transcripts" / recorded).read_bytes().splitlines(keepends=True):
+        with path.open("ab") as stream:
+            stream.write(line)
+        for given in payloads:
+            assert handle(host, json.dumps(given).encode(), str(project)) is None
+        found.append(meter(project)["compaction_count"])
+    return found
+
+
+def recorded(host: str, name: str, **more: object) -> dict[str, object]:
+    return {**json.loads((FIXTURES / f"hosts/{host}/{name}.json").read_text()), **more}
+
+
+def test_gemini_compresses_where_its_transcript_says_so_and_not_at_every_request(project: pathlib.Path) -> None:
+    who = {"session_id": "84eccfa3-659d-41ba-9659-ee80defad01d", "transcript_path": str(project / "chats/s.jsonl")}
+    names = ("BeforeAgent", "PreCompress.auto", "PreCompress.manual", "BeforeModel", "AfterAgent")
+    found = counts(
+        project, "gemini-cli", "gemini_autocompress.jsonl", [recorded("gemini-cli", name, **who) for name in names]
+    )
+    # Where a summary takes the place of the history; not where the session is resumed with it, before each of the two.
+    assert [line for line in range(1, len(found)) if found[line] != found[line - 1]] == [21, 36]
+    assert (found[0], found[-1]) == (0, 2)
+    hook(project, recorded("gemini-cli", "PreCompress.auto", session_id="another"), "gemini-cli")
+    hook(project, recorded("gemini-cli", "AfterAgent", session_id="another"), "gemini-cli")
+    assert (meter(project)["session_id"], meter(project)["compaction_count"]) == ("another", 0)
+
+
+def test_copilot_compacts_where_its_transcript_says_that_it_was_applied(
+    project: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = "05456964-a764-4e4a-8367-aab29a140df7"
+    monkeypatch.setenv("COPILOT_HOME", str(project / "home"))
+    path = str(project / f"home/session-state/{session}/events.jsonl")
+    # Of these two one names the file, and the other leaves it to be found.
+    given = [recorded("copilot", "preCompact.auto", sessionId=session, transcriptPath=path)]
+    given.append(recorded("copilot", "postToolUse", sessionId=session))
+    assert "transcriptPath" not in given[1]
+    found = counts(project, "copilot", "copilot_autocompact.jsonl", given)
+    started, applied = 24, 37  # `session.compaction_start` and, in the background, `session.compaction_complete`
+    assert [found[line] for line in (0, started, applied - 1, applied, -1)] == [0, 0, 0, 1, 1]
+
+
+def test_where_a_client_writes_no_transcript_its_announcement_counts(project: pathlib.Path) -> None:
+    from ecm_rules.hosts.hook import handle
+
+    for name in ("experimental.session.compacting", "event.session.compacted", "event.session.idle"):
+        given = json.dumps(opencode(name))
+        session = json.loads(given)["input"].get("sessionID") or json.loads(given)["input"]["properties"]["sessionID"]
+        assert handle("opencode", given.replace(session, "ses_one").encode(), str(project)) is None
+    assert (meter(project)["session_id"], meter(project)["compaction_count"]) == ("ses_one", 1)
+
+
 PARENT, CHILD = "ses_dd2f2be10ffeZBB3zWQQ9aN5ZG", "ses_dd2f2b8d9ffegR3X4wsVNjQfyi"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from ecm_rules.kernel import audit, meter, playbook, steps, work
+from ecm_rules.kernel import audit, meter, playbook, steps, sweep, work
 from ecm_rules.kernel.handlers import HANDLERS
 from ecm_rules.kernel.stores import Store
 from ecm_rules.kernel.work import Work
@@ -63,6 +63,7 @@ def externalize(
         complaints.append(f"nothing was saved: {_reason(records)}")
     elif job.facts.get("envelope") and not job.made.get("ingest_ok") and job.store is not None:
         complaints.append(f"the envelope was not ingested: {_reason(records[-1:])}")
+    sweep.sweep(project, job.paths, job.limits)
     told = {key: job.made.get(key, missing) for key, missing in _EXTERNALIZED.items()}
     return Answer(told | {"steps": records}, (*complaints, *job.complaints), job.saved)
 
@@ -84,6 +85,7 @@ def handoff(
         complaints.append(f"no envelope was saved: {_reason(records[1:])}")
     elif job.store is not None and not job.made.get("ingest_ok"):
         complaints.append(f"the brief was not ingested: {_reason(records[2:])}")
+    sweep.sweep(project, job.paths, job.limits)
     told = {key: job.made.get(key, missing) for key, missing in _HANDED.items()}
     told["contains_tool_origin"] = job.facts.get("contains_tool_origin", False)
     more = {key: job.made.get(key) for key in ("profile", "digest", "trace_path")}

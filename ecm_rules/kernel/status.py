@@ -13,7 +13,7 @@ import attrs
 from ecm_rules.engine import zones
 from ecm_rules.engine.policy import Policy, load_policy
 from ecm_rules.engine.program import Unreadable
-from ecm_rules.kernel import audit, compactions, files, kin, ladder, ledger, meter, payloads
+from ecm_rules.kernel import audit, compactions, files, kin, ladder, ledger, meter, payloads, sweep
 from ecm_rules.kernel.payloads import GIVEN, Told
 from ecm_rules.kernel.tally import Tally
 from ecm_rules.tables.findings import EcmError
@@ -97,9 +97,9 @@ def refresh(project: str, flags: Flags, payload: bytes | None = None) -> Status:
     complaints += [complaint for complaint in (unread, unwritten, unsaid) if complaint]
     if not sound:
         made["zone"] = zones.UNKNOWN
-    return Status(
-        made, _written(project, own, made, complaints), policy.table.zones if sound else {}, tuple(complaints)
-    )
+    written = _written(project, own, made, complaints)
+    sweep.sweep(project, policy.table.audit, policy.table.limits)
+    return Status(made, written, policy.table.zones if sound else {}, tuple(complaints))
 
 
 def _agent(path: str) -> str:

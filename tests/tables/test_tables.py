@@ -324,7 +324,7 @@ HOST_MISTAKES = {
     "a term of a sum": (HOSTS.replace("used: [input_tokens]", "used: [«'a b'»]"), ["ECM309"]),
     "a reader that is not there": (HOSTS.replace("reader: pi", "reader: «vim»"), ["ECM204"]),
     "a format that nothing tells": (HOSTS.replace("known_by:\n      - has: [info, messages]", "known_by: «[]»"), ["ECM204"]),
-    "an argument of a tool": (HOSTS.replace("exec_command: {command: cmd,", "exec_command: {command: «'cmd[0]'»,"), ["ECM309"]),
+    "an argument of a tool": (HOSTS.replace("exec_command: {command: cmd,", "exec_command: {command: «'cmd.*'»,"), ["ECM309"]),
     "where a result has its exit code": (HOSTS.replace("exit: state.metadata.exit", "exit: «'state.*'»"), ["ECM309"]),
     "an argument that means nothing": (HOSTS.replace("view_image: {file: path}", "view_image: {«fil»: path}"), ["ECM201"]),
     "a model twice": (HOSTS.replace("{model: claude-sonnet-4-5,", "{model: «claude-opus-4-5»,"), ["ECM206"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from ecm_rules.tables import hosts, load, operations, pins, scenarios, schemas, vocabulary
+from ecm_rules.tables import installs, load, operations, pins, scenarios, schemas, vocabulary
 from ecm_rules.tables.findings import EcmError, Finding, in_order
 from ecm_rules.tables.models import Vocabulary
 from ecm_rules.tables.project import FILES
@@ -22,7 +22,7 @@ _TOLD_BY = {
 
 
 # What reads the kinds that are more than their schema says.
-_LOADERS: dict[str, Callable[[str], object]] = {"hosts": hosts.load_hosts, "scenarios": scenarios.load_scenarios}
+_LOADERS: dict[str, Callable[[str], object]] = {"hosts": installs.load_installs, "scenarios": scenarios.load_scenarios}
 
 
 def tables_in(folder: str) -> list[str]:

@@ -1,0 +1,2 @@
+// ecm-rules for OpenCode: written by `ecm-rules install`, taken out by `ecm-rules remove`; edits are lost.
+const COMMAND = ["ecm-hook", "opencode"];

@@ -1,1 +1,1 @@
-"""Wiring a client in a project and taking it out again: files of others are edited in place, to the byte. docs/install.md."""
+"""Wiring a client in a project and taking it out again: files of others are edited in place. docs/install.md."""

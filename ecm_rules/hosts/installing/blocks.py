@@ -81,6 +81,13 @@ def _place(job: Job, text: str) -> tuple[int, int] | None:
         wrong = next((m for m, expected in zip(found, ("begin", "end"), strict=False) if m[2] != expected), found[-1])
         other = "`begin`" if wrong[2] == "end" else "`end`"
         message = f"found the marker `{wrong[2]}` of our block without its {other}, expected one pair"
-        texts.refuse(job.file, text, wrong.start(1), texts.UNREADABLE, message, "remove the marker, or the whole block",
-                     len(wrong[1]))  # fmt: skip
+        texts.refuse(
+            job.file,
+            text,
+            wrong.start(1),
+            texts.UNREADABLE,
+            message,
+            "remove the marker, or the whole block",
+            len(wrong[1]),
+        )
     return found[0].start(1), found[1].end(1)

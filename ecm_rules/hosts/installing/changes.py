@@ -54,8 +54,8 @@ def program() -> str:
 
 
 def jobs(install: Install, situation: Situation, records: Iterable[Record] = ()) -> list[Job]:
-    """What is to be done for a host, file by file in the order of the table; a file that is created, or gets a block, is
-    a job of its own. Raises EcmError where a packaged file is not there.
+    """What is to be done for a host, file by file in the order of the table. Raises EcmError where a packaged file is
+    not there.
     """
     known = {record.file: record for record in records}
     grouped: dict[str, list[Change]] = {}

@@ -21,8 +21,15 @@ def put(job: Job, text: str | None) -> tuple[str, dict[str, Held]]:
     """Our file. Raises EcmError where another one stands in its place."""
     if text is not None and not _is_ours(job, text):
         first = text.split("\n", 1)[0].rstrip("\r")
-        texts.refuse(job.file, text, 0, texts.NOT_WRITABLE, "found a file that `ecm-rules` did not write, expected none",
-                     "move it elsewhere, and install again", len(first))  # fmt: skip
+        texts.refuse(
+            job.file,
+            text,
+            0,
+            texts.NOT_WRITABLE,
+            "found a file that `ecm-rules` did not write, expected none",
+            "move it elsewhere, and install again",
+            len(first),
+        )
     return written(job), {}
 
 

@@ -90,7 +90,7 @@ def install(folder: str, names: Iterable[str] = (), dry_run: bool = False) -> Ou
 
 
 def remove(folder: str, names: Iterable[str] = (), dry_run: bool = False) -> Outcome:
-    """Take out what was installed for the hosts (none named: for all), and with the last one what switched the project on.
+    """Take out what was installed for the hosts (none named: for all), with the last one also what switched it on.
 
     Raises as `install` does.
     """

@@ -49,7 +49,7 @@ class Value:
 
 @attrs.frozen(eq=False)
 class Entry:
-    """A member of an object, or an item of a list, whose `key` is None. `comma` is where one stands behind it, or -1."""
+    """A member of an object, or an item of a list, whose `key` is None. `comma`: where one stands behind it, or -1."""
 
     start: int
     key: str | None
@@ -94,8 +94,14 @@ class _Parser:
     def value(self, at: int, depth: int) -> Value:
         text = self.text
         if depth > MAX_DEPTH:
-            texts.refuse(self.file, text, at, texts.UNREADABLE, f"found nesting over {MAX_DEPTH} levels, expected less",
-                         "flatten the file")  # fmt: skip
+            texts.refuse(
+                self.file,
+                text,
+                at,
+                texts.UNREADABLE,
+                f"found nesting over {MAX_DEPTH} levels, expected less",
+                "flatten the file",
+            )
         letter = text[at : at + 1]
         if letter == "{":
             return self.container(at, depth, "object", "}")
@@ -109,7 +115,7 @@ class _Parser:
         word = _WORD.match(text, at)
         if word and word.group() in _WORDS:
             return Value("scalar", at, word.end(), _WORDS[word.group()])
-        self.fail(at, "a value")
+        return self.fail(at, "a value")
 
     def string(self, at: int) -> Value:
         match = _STRING.match(self.text, at)

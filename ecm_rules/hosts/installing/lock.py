@@ -1,7 +1,7 @@
 """The two files of the nexus: `context:` in eidolons.yaml switches a project on; eidolons.lock says what is installed.
 
-Both belong to the nexus, so what stands there is left as it is and only keys that are missing are added. Which these are
-is said in the lock itself, at `context.ecm_rules`; what each host's files need to be restored, at its `installed`.
+Both belong to the nexus, so what stands there is left as it is and only keys that are missing are added. Which these
+are is said in the lock itself, at `context.ecm_rules`; what each host's files need to be restored, at its `installed`.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def strip(text: str | None) -> str | None:
 
 
 def write(text: str | None, lock: Lock, head: Mapping[str, Any], version: str) -> str | None:
-    """The lock's text with what `lock` says; `head` are the keys of `context:` before the hosts. As it is, where it says
-    so already. Raises EcmError where that cannot be added."""
+    """The lock's text with what `lock` says; `head` are the keys of `context:` before the hosts. As it is, where it
+    says so already. Raises EcmError where that cannot be added.
+    """
     stripped = strip(text)
     if not lock.hosts and not lock.switched_on:
         return stripped

@@ -110,8 +110,9 @@ class Tree:
         root = os.path.realpath(self.root)
         real = os.path.realpath(os.path.join(root, file))
         if os.path.commonpath([root, real]) != root or real == root:
-            raise _refused(file, f"found a link that leads to {real}, expected a file in the project",
-                           "replace the link by a file")  # fmt: skip
+            raise _refused(
+                file, f"found a link that leads to {real}, expected a file in the project", "replace the link by a file"
+            )
         name = os.path.relpath(real, root)
         if f"{name}{os.sep}".startswith(places.STATE):
             raise _refused(file, "found a link to the state of sessions, expected a file", "replace the link by a file")

@@ -1,4 +1,4 @@
-"""The edits of a client's JSON: items that are ours in lists, and keys that we set, among whatever else stands there."""
+"""The edits of a client's JSON: items of ours in lists, and keys that we set, among whatever else stands there."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def strip(job: Job, text: str | None) -> str | None:
 
 
 def put(job: Job, text: str | None) -> tuple[str, dict[str, Held]]:
-    """The text with everything of ours, and what came of each key that is to be set. What is as it should be stays where
-    it is. Raises EcmError where something else stands in the place of a container.
+    """The text with everything of ours, and what came of each key that is to be set. What is as it should be stays
+    where it is. Raises EcmError where something else stands in the place of a container.
     """
     values: dict[str, Held] = {}
     if text is None or jsonc.parse(job.file, text) is None:
@@ -237,14 +237,28 @@ def _passable(job: Job, text: str, change: Change) -> None:
             found = _KINDS.get(
                 value.kind, "null" if value.scalar is None else f"`{text[value.start : value.end][:40]}`"
             )
-            texts.refuse(job.file, text, value.start, texts.OTHER_KIND, f"found {found} {place}, expected {_KINDS[kind]}",
-                         "change it, or remove it, and install again", value.end - value.start)  # fmt: skip
+            texts.refuse(
+                job.file,
+                text,
+                value.start,
+                texts.OTHER_KIND,
+                f"found {found} {place}, expected {_KINDS[kind]}",
+                "change it, or remove it, and install again",
+                value.end - value.start,
+            )
         same_key = [entry for entry in value.entries if entry.key == step] if step is not None else []
         if len(same_key) > 1:
             line = text.count("\n", 0, same_key[0].start) + 1
             message = f"found the key `{step}` twice, first at line {line}, expected it once"
-            texts.refuse(job.file, text, same_key[1].start, texts.UNREADABLE, message, "remove one of the two",
-                         len(step or "") + 2)  # fmt: skip
+            texts.refuse(
+                job.file,
+                text,
+                same_key[1].start,
+                texts.UNREADABLE,
+                message,
+                "remove one of the two",
+                len(step or "") + 2,
+            )
         value = same_key[0].value if same_key else None
 
 

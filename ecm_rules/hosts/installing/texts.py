@@ -33,8 +33,14 @@ def decode(file: str, data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
-        refuse(file, before, len(before), UNREADABLE, f"found byte 0x{data[error.start]:02x}, expected UTF-8",
-               "save the file as UTF-8")  # fmt: skip
+        refuse(
+            file,
+            before,
+            len(before),
+            UNREADABLE,
+            f"found byte 0x{data[error.start]:02x}, expected UTF-8",
+            "save the file as UTF-8",
+        )
 
 
 def appended(text: str, block: str, blank: bool = False) -> str:

@@ -58,11 +58,17 @@ class Node:
 
 
 def parse(file: str, text: str) -> Node | None:
-    """The root of a document, or None where there is none. Raises EcmError where it cannot be told what stands where."""
+    """The root of a document, or None where there is none. Raises EcmError where it is not clear what stands where."""
     odd = _ODD.search(text)
     if odd:
-        texts.refuse(file, text, odd.start(), texts.UNREADABLE,
-                     f"found the character U+{ord(odd.group()):04X}, expected line feeds", "end lines with line feeds")  # fmt: skip
+        texts.refuse(
+            file,
+            text,
+            odd.start(),
+            texts.UNREADABLE,
+            f"found the character U+{ord(odd.group()):04X}, expected line feeds",
+            "end lines with line feeds",
+        )
     return _Reading(file, text).document()
 
 
@@ -96,20 +102,32 @@ class _Reading:
         self.events.get_event()
         event = self.events.get_event()
         if not isinstance(event, yaml.StreamEndEvent):
-            texts.refuse(self.file, self.text, self.offset(event.start_mark), texts.UNREADABLE,
-                         "found a second document, expected one", "remove it")  # fmt: skip
+            texts.refuse(
+                self.file,
+                self.text,
+                self.offset(event.start_mark),
+                texts.UNREADABLE,
+                "found a second document, expected one",
+                "remove it",
+            )
         return None if root.kind == "scalar" and not root.text and not root.quoted else root
 
     def offset(self, mark: Any) -> int:
-        line = min(mark.line, len(self.starts) - 1)
+        line: int = min(mark.line, len(self.starts) - 1)
         column: int = mark.column
         return min(self.starts[line] + column, len(self.text))
 
     def node(self, event: Any, depth: int) -> Node:
         start, end = self.offset(event.start_mark), self.offset(event.end_mark)
         if depth > MAX_DEPTH:
-            texts.refuse(self.file, self.text, start, texts.UNREADABLE, f"found nesting over {MAX_DEPTH} levels, expected "
-                         "less", "flatten the file")  # fmt: skip
+            texts.refuse(
+                self.file,
+                self.text,
+                start,
+                texts.UNREADABLE,
+                f"found nesting over {MAX_DEPTH} levels, expected less",
+                "flatten the file",
+            )
         if isinstance(event, yaml.AliasEvent):
             return Node("alias", start, end, text=f"*{event.anchor}")
         tag = event.tag or (f"&{event.anchor}" if event.anchor else None)
@@ -147,21 +165,34 @@ def insert(file: str, text: str, path: tuple[str, ...], key: str, value: Any) ->
             start = mapping.start if mapping is not None else 0
             kind = {"mapping": "keys within braces", "list": "a list"}.get(mapping.kind if mapping else "", "a value")
             kind = "nothing" if mapping is not None and mapping.plain() is None else kind
-            texts.refuse(file, text, start, texts.OTHER_KIND, f"found {kind}{place}, expected keys on lines of their own",
-                         _HELP)  # fmt: skip
+            texts.refuse(
+                file, text, start, texts.OTHER_KIND, f"found {kind}{place}, expected keys on lines of their own", _HELP
+            )
         _once(file, text, mapping)
         first = mapping.entries[0][0].start
         indent = text[text.rfind("\n", 0, first) + 1 : first].removeprefix(texts.BOM)
         if indent.strip(" "):
-            texts.refuse(file, text, first, texts.OTHER_KIND, "found a key behind something else on its line, expected it "
-                         "to begin one", _HELP)  # fmt: skip
+            texts.refuse(
+                file,
+                text,
+                first,
+                texts.OTHER_KIND,
+                "found a key behind something else on its line, expected it to begin one",
+                _HELP,
+            )
         stop = _line_end(text, mapping) if path or _ends(text, mapping) else len(text)
         block = rendered(key, value, indent, texts.newline(text))
         made = texts.appended(text[:stop], block) + text[stop:]
     again, before = parse(file, made), root.plain() if root is not None else {}
     if again is None or not _differs_by(again.plain(), before, (*path, key)):
-        texts.refuse(file, text, len(text), texts.OTHER_KIND, "found an end behind which nothing can be added, expected a "
-                     "line end", f"add `{key}:` yourself, or end the file with a line end")  # fmt: skip
+        texts.refuse(
+            file,
+            text,
+            len(text),
+            texts.OTHER_KIND,
+            "found an end behind which nothing can be added, expected a line end",
+            f"add `{key}:` yourself, or end the file with a line end",
+        )
     return made
 
 
@@ -179,8 +210,14 @@ def delete(file: str, text: str, path: tuple[str, ...]) -> str:
     made = texts.without(text, start, stop)
     again, before = parse(file, made), root.plain()
     if not _differs_by(before, again.plain() if again is not None else {}, path):
-        texts.refuse(file, text, key.start, texts.OTHER_KIND, f"found `{path[-1]}` among others on its line, expected lines "
-                     "of its own", "remove it yourself")  # fmt: skip
+        texts.refuse(
+            file,
+            text,
+            key.start,
+            texts.OTHER_KIND,
+            f"found `{path[-1]}` among others on its line, expected lines of its own",
+            "remove it yourself",
+        )
     return made
 
 

@@ -14,6 +14,7 @@ from ecm_rules.cli import (
     envelopes,
     explain,
     fmt,
+    hosts,
     lifecycle,
     output,
     pins,
@@ -35,6 +36,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(session.run)
+app.command("install")(hosts.install)
+app.command("remove")(hosts.remove)
+app.command("doctor")(hosts.doctor)
 app.command("status")(status.status)
 app.command("policy")(policy.policy)
 app.command("externalize")(checkpoints.externalize)

@@ -173,3 +173,9 @@ def _has(text: str, path: tuple[str, ...], file: str = LOCK) -> bool:
 def _says(text: str) -> Any:
     root = yaml_lines.parse(LOCK, text)
     return root.plain() if root is not None else None
+
+
+def switched(text: str | None) -> bool | None:
+    """Whether eidolons.yaml switches the project on; None where it has no `context:` block. Raises EcmError."""
+    node = yaml_lines.at(yaml_lines.parse(PROJECT, text), (CONTEXT,)) if text is not None else None
+    return None if node is None else _mapping(node.plain()).get("enabled") is not False

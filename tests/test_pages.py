@@ -12,10 +12,13 @@ import pytest
 
 from ecm_rules import EcmError
 from ecm_rules.analysis.files import check_file
+from ecm_rules.hosts.installing import doctor, trial
+from ecm_rules.hosts.installing.install import install
 from ecm_rules.lifecycle import SHAPES, check_pairs, conflicts_of, parse
 from ecm_rules.lifecycle import findings_of as diagnosed
 from ecm_rules.tables import layout
 from ecm_rules.tables.findings import CODES, ERROR, Finding
+from ecm_rules.tables.installs import load_installs
 from tests.commands import examples, run, unprinted
 from tests.conftest import ROOT
 
@@ -114,9 +117,54 @@ def declared(example: str) -> list[Finding]:
     return found + conflicts_of(document for document, _ in documents)
 
 
+def project_with(file: str, text: str, folder: str) -> str:
+    path = pathlib.Path(folder) / "p" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(pathlib.Path(folder) / "p")
+
+
+def refused_of(settings: str) -> list[Finding]:
+    """What keeps a client's settings from being edited."""
+    with tempfile.TemporaryDirectory() as folder:
+        return list(install(project_with(".claude/settings.json", settings, folder)).findings)
+
+
+def linked(links: str) -> list[Finding]:
+    """What is wrong with the links of a project."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = pathlib.Path(project_with("shared/settings.json", "{}", folder))
+        for file, target in json.loads(links).items():
+            (project / file).parent.mkdir()
+            (project / file).symlink_to(target)
+        return list(install(str(project), ["claude-code"]).findings)
+
+
+def examined(settings: str) -> list[Finding]:
+    """What the doctor finds where a client is installed beside such settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = project_with(".claude/settings.json", settings, folder)
+        install(project)
+        return list(doctor.examine(project).findings)
+
+
+def answered(stdout: str) -> list[Finding]:
+    """What is wrong with what a hook prints."""
+    fault = trial.unfit(stdout.encode())
+    tried = trial.Trial("ecm-hook pi", 1, 0, None, None, (fault,) if fault else ())
+    return doctor._tried(load_installs()["pi"], tried, 300, "answer.json")
+
+
 # What finds what an example shows: by the example's language, and for what checking a file does not find, by the code.
 READ_BY = {"yaml": findings_of, "json": pairs_of, "markdown": declared}
-FOUND_BY = {"ECM109": losses_of}
+FOUND_BY = {
+    "ECM109": losses_of,
+    "ECM901": refused_of,
+    "ECM902": refused_of,
+    "ECM903": linked,
+    "ECM912": answered,
+    "ECM913": examined,
+}
 
 
 def listed() -> dict[str, tuple[str, str]]:
@@ -163,5 +211,7 @@ def commands_say_so(page: Page, folder: pathlib.Path) -> None:
         assert commands
         for command, shown in commands:
             done = run(*command.split(), cwd=folder)
-            assert (done.returncode != 0, f"error {page.code}: " in done.stderr) == (fails, fails), command
+            assert (done.returncode != 0, f"error {page.code}: " in done.stdout + done.stderr) == (fails, fails), (
+                command
+            )
             assert unprinted(shown, done.stdout + done.stderr) == []

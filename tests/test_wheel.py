@@ -47,4 +47,6 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None
     assert modeline(data / "roster/pins.yaml").is_file()
     assert modeline(data / "rules/signals.yaml").is_file()
     assert "recover_fresh" in run("ecm-rules", "table", "lateral-signals")
+    assert "4 files written" in run("ecm-rules", "install", "--host", "opencode", "--host", "agents-md")
+    assert json.loads(run("ecm-rules", "doctor", "--json"))["hosts"][0]["hook"]["exit"] == 0
     assert "py.typed" in [path.name for path in (tmp_path / "empty").rglob("ecm_rules/py.typed")]

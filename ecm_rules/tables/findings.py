@@ -80,6 +80,13 @@ CODES = {
     "ECM813": "a tool call or a result that stands twice",
     "ECM814": "a tool result that does not stand where its call demands it",
     "ECM815": "a history that has another shape than it is read in",
+    "ECM901": "a client's file, or one of the nexus, that is not well-formed",
+    "ECM902": "a value of another kind where an entry of ours belongs",
+    "ECM903": "a file that is not to be written",
+    "ECM911": "what an installation should have and has not",
+    "ECM912": "a hook that does not answer as its client expects",
+    "ECM913": "a setting that somebody else holds",
+    "ECM914": "a project that is not switched on",
 }
 
 

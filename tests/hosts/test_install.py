@@ -22,8 +22,8 @@ from ecm_rules.hosts.installing.install import Outcome, UnknownHost, install, re
 from ecm_rules.kernel import files
 from ecm_rules.tables.findings import EcmError
 from ecm_rules.tables.installs import load_installs
-from tests.commands import BIN, run
-from tests.conftest import FIXTURES
+from tests.commands import BIN, examples, run, unprinted
+from tests.conftest import FIXTURES, ROOT
 
 HOSTS = list(load_installs())
 SETTINGS = ".claude/settings.json"
@@ -575,3 +575,16 @@ def test_hosts_are_removed_where_the_project_s_own_file_is_broken(tmp_path: path
     (tmp_path / "eidolons.yaml").write_text("context:\n  enabled: true\n")
     assert run("remove", cwd=tmp_path).returncode == 0
     assert snapshot(tmp_path) == {}
+
+
+def test_the_page_shows_what_is_printed(tmp_path: pathlib.Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    page = (ROOT / "docs/install.md").read_text()
+    (block,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    for command, shown in examples(block):
+        done = run(*command.split(), cwd=tmp_path)
+        assert (done.returncode, unprinted(shown, done.stdout)) == (0, [])
+    assert snapshot(tmp_path) == {".claude": None}
+    for host, made in load_installs().items():
+        assert f"| `{host}` |" in page
+        assert all(edit.file in page for edit in made.edits)

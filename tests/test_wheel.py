@@ -18,7 +18,9 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None
     shutil.copytree(
         ROOT,
         source,
-        ignore=shutil.ignore_patterns(".git", ".venv", "fixtures", "tests", "bench", "*cache*", "dist", "build"),
+        ignore=shutil.ignore_patterns(
+            ".git", ".venv", "fixtures", "tests", "bench", ".*cache", "__pycache__", "dist", "build"
+        ),
     )
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run(

@@ -213,7 +213,12 @@ class Client:
             usage = {"input_tokens": used, "cached_input_tokens": used - new, "output_tokens": 0}
             if number == 1:
                 self._rollout(self.transcript, self.session)
-            told = {"thread_id": self.session, "session_id": self.session, "response_id": f"r{number}", "usage": usage}
+            told: dict[str, Any] = {
+                "thread_id": self.session,
+                "session_id": self.session,
+                "response_id": f"r{number}",
+                "usage": usage,
+            }
             self.write(timestamp=NOW, type="token_usage_record", payload=told)
         elif self.host == "copilot":
             usage = {"inputTokens": used, "cacheReadTokens": used - new, "outputTokens": 0, "maxPromptTokens": 100_000}
@@ -243,7 +248,7 @@ class Client:
         if self.host == "codex":
             self._rollout(path, self.agent or "", source={"subagent": {"parent_thread_id": self.session}})
             usage = {"input_tokens": used, "cached_input_tokens": used - 10, "output_tokens": 0}
-            told = {"thread_id": self.agent, "response_id": "ra", "usage": usage}
+            told: dict[str, Any] = {"thread_id": self.agent, "response_id": "ra", "usage": usage}
             _append(path, {"timestamp": NOW, "type": "token_usage_record", "payload": told})
         else:
             usage = {"input_tokens": 10, "cache_read_input_tokens": used - 10, "output_tokens": 0}

@@ -18,17 +18,6 @@ PAYLOADS = {
 }
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A project that opted in, with the programs that its first hook leaves."""
-    project = clients.opted_in(tmp_path_factory.mktemp("warm"))
-    assert clients.run("claude-code", b'{"session_id": "s0"}', project).stderr == b""
-    for path in (project / clients.STATE).iterdir():
-        if path.name != "programs.jsonl":
-            path.unlink()
-    return project
-
-
 @pytest.mark.parametrize("host", clients.HOSTS)
 def test_every_recorded_payload(host: str, warm: pathlib.Path, tmp_path: pathlib.Path) -> None:
     def one(name: pathlib.Path) -> list[str]:

@@ -1,0 +1,18 @@
+"""What once went wrong, by the smallest input that showed it."""
+
+from __future__ import annotations
+
+import pathlib
+
+from tests.hosts.clients import Client
+from tests.hosts.test_moments_session import HANDOFF, first, handoff
+
+
+def test_an_opencode_subagent_takes_no_brief_from_the_session_that_it_is_for(copied: pathlib.Path) -> None:
+    handoff(copied)
+    child = Client("opencode", copied, "ses_child")
+    created = child.payload("event.session.created.subagent")
+    assert created["input"]["properties"]["sessionID"] == "ses_child"
+    assert child.deliver(created) == ""
+    assert HANDOFF not in child.send("prompt")
+    assert HANDOFF in first(Client("opencode", copied, "ses_next"))

@@ -83,7 +83,8 @@ def _session(turn: "Turn", texts: "list[str]") -> None:
 
 def _before_compaction(turn: "Turn", _: "list[str]") -> None:
     with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
-        known.compacting = turn.compactions
+        # The meter may count fewer: where no transcript tells it, another session may have had the meter since.
+        known.compacting = max(turn.compactions, known.boundary or 0)
     _run(turn, ["bracket"])
 
 

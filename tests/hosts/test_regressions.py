@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
+from tests.hosts import clients
 from tests.hosts.clients import Client
 from tests.hosts.test_moments_session import HANDOFF, first, handoff
 
@@ -16,3 +17,14 @@ def test_an_opencode_subagent_takes_no_brief_from_the_session_that_it_is_for(cop
     assert child.deliver(created) == ""
     assert HANDOFF not in child.send("prompt")
     assert HANDOFF in first(Client("opencode", copied, "ses_next"))
+
+
+def test_pins_are_put_back_after_a_second_compaction_though_another_session_had_the_meter(copied: pathlib.Path) -> None:
+    client = Client("opencode", copied)
+    told = []
+    for _ in range(2):
+        client.send("before")
+        client.send("after")
+        told.append(client.send("prompt"))
+        Client("opencode", copied, "other").send("stop")
+    assert [len(clients.pins_in(each)) for each in told] == [8, 8]

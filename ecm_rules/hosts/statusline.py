@@ -36,7 +36,7 @@ def render(meter: "dict[str, Any]", verdict: "dict[str, Any]", width: "int | Non
 
 def _columns() -> int:
     told = os.environ.get("COLUMNS", "")
-    return int(told) if told.isdigit() and int(told[:6]) > 0 else WIDTH
+    return (int(told[:6]) or WIDTH) if told.isascii() and told.isdigit() else WIDTH
 
 
 def _short(tokens: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 from tests.hosts import clients
@@ -28,3 +29,10 @@ def test_pins_are_put_back_after_a_second_compaction_though_another_session_had_
         told.append(client.send("prompt"))
         Client("opencode", copied, "other").send("stop")
     assert [len(clients.pins_in(each)) for each in told] == [8, 8]
+
+
+def test_a_number_of_columns_that_is_no_decimal(copied: pathlib.Path) -> None:
+    payload = json.dumps(clients.recorded("claude-code", "statusline.start")).encode()
+    for columns in ("\u00b2", "\u0663", "9" * 5000):
+        done = clients.run("claude-code", payload, copied, COLUMNS=columns)
+        assert (done.stderr, done.stdout.count(b"\n")) == (b"", 1), columns

@@ -7,17 +7,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_CHUNK = 1 << 16
 
-def run(job: "Callable[[], object]", until: float) -> bool:
-    """Do a job in a child, and wait for it until a moment of `time.monotonic`. Whether it has ended by then; if not, it
-    goes on by itself.
 
-    The job must leave what it makes in files. A prompt is answered in time so, and nothing that was begun is broken
-    off; and what the job imports is not imported here. Where there is no fork, the job is done at once. Raises OSError.
+def run(job: "Callable[[], bytes]", until: float) -> "bytes | None":
+    """Do a job in a child, and wait for it until a moment of `time.monotonic`. What it says by then; None where it is
+    not done, and goes on by itself.
+
+    What the job makes and somebody must have later, it leaves in files. A prompt is answered in time so, and nothing
+    that was begun is broken off; and what the job imports is not imported here. A job that fails says nothing. Where
+    there is no fork, the job is done at once. Raises OSError.
     """
     if not hasattr(os, "fork"):
-        job()
-        return True
+        return job()
     from select import select
 
     ours, theirs = os.pipe()
@@ -26,18 +28,30 @@ def run(job: "Callable[[], object]", until: float) -> bool:
         status = 1
         try:
             _detach(ours)
-            job()
+            _say(theirs, job())
             status = 0
         finally:
             os._exit(status)
     os.close(theirs)
+    said, ended = b"", False
     try:
-        ended = bool(select([ours], [], [], max(0.0, until - time.monotonic()))[0])
+        while not ended and select([ours], [], [], max(0.0, until - time.monotonic()))[0]:
+            part = os.read(ours, _CHUNK)
+            said, ended = said + part, not part
     finally:
         os.close(ours)
-    if ended:
-        os.waitpid(child, 0)
-    return ended
+    if not ended:
+        return None
+    os.waitpid(child, 0)
+    return said
+
+
+def _say(pipe: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(pipe, data) :]
+    except OSError:
+        pass  # nobody waits any more
 
 
 def _detach(pipe: int) -> None:

@@ -26,6 +26,9 @@ _SHIPPED = (
     "rules/operations.yaml",
     "rules/hosts.yaml",
 )
+# Between a key and its colon.
+_BETWEEN = b"\"' \t\r\n"
+_MOST_BETWEEN = 1000
 
 
 class Broken(ValueError):
@@ -42,7 +45,7 @@ def programs(project: str, until: "float | None" = None) -> "dict[str, Any] | No
     """
     own = [_content(os.path.join(project, name)) for name in _PROJECT]
     # Most projects have no such key, and are not worth a parser; what looks like one is left to the parser.
-    if own[0] is None or b"context" not in own[0]:
+    if own[0] is None or not _looks_like_a_key(own[0], b"context"):
         return None
     key = _key([*own, *(_content(places.shipped(name)) for name in _SHIPPED)])
     path = os.path.join(project, FILE)
@@ -77,6 +80,17 @@ def build(project: str) -> "dict[str, Any]":
     }
 
 
+def _looks_like_a_key(text: bytes, word: bytes) -> bool:
+    """Whether a word stands before a colon anywhere, in quotes or not: whatever is a key of YAML does."""
+    at = text.find(word)
+    while at >= 0:
+        at += len(word)
+        if text[at : at + _MOST_BETWEEN].lstrip(_BETWEEN)[:1] == b":":
+            return True
+        at = text.find(word, at)
+    return False
+
+
 def _built(project: str, key: str) -> "dict[str, Any]":
     """What `build` gives, kept; findings are kept as well, for they are to be told at each prompt."""
     from ecm_rules.tables.findings import EcmError
@@ -91,11 +105,12 @@ def _built(project: str, key: str) -> "dict[str, Any]":
 
 
 def _awaited(project: str, key: str, until: float) -> "dict[str, Any]":
-    ended = apart.run(lambda: _built(project, key), until)
-    found = _read(os.path.join(project, FILE), key)
-    if found is None and not ended:
+    # What cannot be kept, or must not be, is handed over, and built once all the same.
+    said = apart.run(lambda: json.dumps(_built(project, key)).encode("ascii"), until)
+    if said is None:
         raise OSError("the tables are still being read")
-    return found or _built(project, key)  # nothing can be kept here
+    found: "dict[str, Any]" = json.loads(said) if said else _built(project, key)  # which says what is wrong
+    return found
 
 
 def _read(path: str, key: str) -> "dict[str, Any] | None":

@@ -148,10 +148,11 @@ def _run(turn: "Turn", errands: "list[str]") -> None:
         return
     from ecm_rules.hosts import apart
 
-    def job() -> None:
+    def job() -> bytes:
         from ecm_rules.hosts import errands as known
 
         known.run(turn, errands)
+        return b""
 
     apart.run(job, turn.until)
 

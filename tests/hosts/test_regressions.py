@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import pathlib
+import shutil
+import subprocess
+import sys
 
+from ecm_rules.hosts import cache
 from tests.hosts import clients
 from tests.hosts.clients import Client
 from tests.hosts.test_moments_session import HANDOFF, first, handoff
@@ -36,3 +40,42 @@ def test_a_number_of_columns_that_is_no_decimal(copied: pathlib.Path) -> None:
     for columns in ("\u00b2", "\u0663", "9" * 5000):
         done = clients.run("claude-code", payload, copied, COLUMNS=columns)
         assert (done.stderr, done.stdout.count(b"\n")) == (b"", 1), columns
+
+
+def test_the_word_alone_is_no_key_that_is_worth_a_parser() -> None:
+    for text in (
+        b"# context\nmembers: []\n",
+        b"members: [context]\n",
+        b"note: 'more context, please'\n",
+        b"context",
+        b"",
+    ):
+        assert not cache._looks_like_a_key(text, b"context"), text
+    for text in (
+        b"context: {}",
+        b'\xef\xbb\xbf"context" : {}',
+        b"{members: [], 'context': {}}",
+        b"# context\r\ncontext:\r\n  enabled: true",
+        b"? context\n: {}",
+        b"context   \t:\n",
+    ):
+        assert cache._looks_like_a_key(text, b"context"), text
+
+
+def test_what_cannot_be_kept_is_built_once(copied: pathlib.Path) -> None:
+    """A project that is switched off pays for its tables at each event, for nothing may be written: once, not twice."""
+    shutil.rmtree(copied / clients.STATE)
+    (copied / "eidolons.yaml").write_text("context: {enabled: false}\n")
+    code = (
+        "import os, sys\n"
+        "from ecm_rules.hosts import apart, cache\n"
+        "def build(project):\n"
+        "    os.write(2, b'built ')\n"
+        "    return {'enabled': False, 'padding': 'x' * 300_000}\n"
+        "cache.build = build\n"
+        "assert cache.programs(sys.argv[1], __import__('time').monotonic() + 30) is None\n"
+    )
+    # The child lets go of stderr, so that it builds where nobody sees it: twice would be seen.
+    done = subprocess.run([sys.executable, "-c", code, str(copied)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert not (copied / clients.STATE).exists()

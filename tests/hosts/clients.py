@@ -247,12 +247,14 @@ class Client:
         path.parent.mkdir(parents=True, exist_ok=True)
         if self.host == "codex":
             self._rollout(path, self.agent or "", source={"subagent": {"parent_thread_id": self.session}})
+            asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
+            _append(path, {"timestamp": NOW, "type": "response_item", "payload": asked})
             usage = {"input_tokens": used, "cached_input_tokens": used - 10, "output_tokens": 0}
             told: dict[str, Any] = {"thread_id": self.agent, "response_id": "ra", "usage": usage}
             _append(path, {"timestamp": NOW, "type": "token_usage_record", "payload": told})
         else:
             usage = {"input_tokens": 10, "cache_read_input_tokens": used - 10, "output_tokens": 0}
-            message = {"id": "ma", "role": "assistant", "model": "claude-opus-4-5", "content": [], "usage": usage}
+            message: dict[str, Any] = {"id": "ma", "role": "assistant", "model": "claude-opus-4-5", "content": [], "usage": usage}
             _append(path, {"type": "assistant", "isSidechain": True, "sessionId": self.session, "message": message})
 
     def say(self, text: str) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Paths = Mapping[str, str]
 
 PATIENCE = 0.05
+# Nobody waits for whoever leaves a text.
+PATIENCE_TO_LEAVE = 5.0
 PINS = "untold-pins"
 REST = "untold"
 _KINDS = {
@@ -79,23 +81,31 @@ def begin(project: str, paths: "Paths", session: "str | None", agent: "str | Non
 
 
 def leave(project: str, paths: "Paths", session: "str | None", agent: "str | None", outbox: str, text: str) -> None:
-    """Put a text into an outbox, `PINS` or `REST`. Raises OSError."""
+    """Put a text into an outbox, `PINS` or `REST`. Raises locks.Busy, OSError."""
     path = files.state_path(project, _name(paths, outbox, session, agent, ".jsonl"))
-    files.append(path, json.dumps(text).encode("ascii"))
+    lock = locks.take(f"{path}.lock", PATIENCE_TO_LEAVE)
+    try:
+        files.append(path, json.dumps(text).encode("ascii"))
+    finally:
+        locks.release(lock)
 
 
 def collect(project: str, paths: "Paths", session: "str | None", agent: "str | None", outbox: str) -> "list[str]":
-    """Take the texts that an outbox holds, oldest first. Of many that ask at once, one gets them. Raises OSError."""
+    """Take the texts that an outbox holds, oldest first. Of many that ask at once, one gets them. Raises locks.Busy,
+    OSError.
+    """
+    path = files.state_path(project, _name(paths, outbox, session, agent, ".jsonl"), make=False)
+    if not os.path.lexists(path):
+        return []
+    # Whoever leaves a text has the file open for a moment: what was taken from under it would be lost.
+    lock = locks.take(f"{path}.lock", PATIENCE)
     try:
-        path = files.state_path(project, _name(paths, outbox, session, agent, ".jsonl"), make=False)
-        mine = f"{path}.{os.getpid()}.taken"
-        os.rename(path, mine)
+        lines = files.read(path).split(b"\n")
+        os.unlink(path)
     except FileNotFoundError:
         return []
-    try:
-        lines = files.read(mine).split(b"\n")
     finally:
-        os.unlink(mine)
+        locks.release(lock)
     found = []
     for line in lines:
         try:

@@ -61,7 +61,8 @@ def _prompt(turn: "Turn", texts: "list[str]") -> None:
     if "operation" not in errands:
         texts += _notices(turn)
     _run(turn, errands)
-    texts += _brief(turn, texts) + _collected(turn, memo.PINS)
+    texts += _brief(turn, texts)  # told, whatever becomes of the next
+    texts += _collected(turn, memo.PINS)
 
 
 def _tool_result(turn: "Turn", texts: "list[str]") -> None:
@@ -72,13 +73,15 @@ def _tool_result(turn: "Turn", texts: "list[str]") -> None:
     if before != known.zone and (before is not None or turn.verdict["steps"]):
         texts.append(f"Context zone changed: {before or zones.UNKNOWN} -> {known.zone}.")
     _run(turn, errands)
-    texts += _brief(turn, texts) + _collected(turn, memo.PINS)
+    texts += _brief(turn, texts)  # told, whatever becomes of the next
+    texts += _collected(turn, memo.PINS)
 
 
 def _session(turn: "Turn", texts: "list[str]") -> None:
     if turn.agent is None:
         _run(turn, ["pins", "succession"] if turn.event["moment"] == "session_start" else ["pins"])
-        texts += _collected(turn, memo.PINS) + _collected(turn, memo.REST)
+        texts += _collected(turn, memo.PINS)
+        texts += _collected(turn, memo.REST)
 
 
 def _before_compaction(turn: "Turn", _: "list[str]") -> None:

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 
-from ecm_rules.hosts import cache
+from ecm_rules.hosts import cache, memo
+from ecm_rules.kernel import locks
 from tests.hosts import clients
 from tests.hosts.clients import Client
 from tests.hosts.test_moments_session import HANDOFF, first, handoff
@@ -79,3 +80,33 @@ def test_what_cannot_be_kept_is_built_once(copied: pathlib.Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, str(copied)], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert not (copied / clients.STATE).exists()
+
+
+def test_no_text_is_lost_between_who_leaves_and_who_takes_it(tmp_path: pathlib.Path) -> None:
+    many = 1500
+    code = (
+        "import sys\n"
+        "from ecm_rules.hosts import memo\n"
+        f"for n in range({many}):\n"
+        "    memo.leave(sys.argv[1], {}, 's1', None, memo.REST, str(n))\n"
+    )
+    leaving = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+    found: list[str] = []
+    while leaving.poll() is None:
+        try:
+            found += memo.collect(str(tmp_path), {}, "s1", None, memo.REST)
+        except locks.Busy:
+            pass
+    found += memo.collect(str(tmp_path), {}, "s1", None, memo.REST)
+    assert leaving.returncode == 0
+    assert found == [str(n) for n in range(many)]
+
+
+def test_what_one_outbox_gave_is_told_though_the_other_cannot_be_read(copied: pathlib.Path) -> None:
+    client = Client("claude-code", copied)
+    client.send("start")
+    memo.leave(str(copied), {}, client.session, None, memo.PINS, "the pins")
+    (copied / clients.STATE / f"{memo.REST}-{client.session}.jsonl").mkdir()
+    client.complaints = []
+    assert client.send("prompt").endswith("\nthe pins")
+    assert client.complaints == ["ecm-hook: not remembered: no regular file"]

@@ -47,15 +47,19 @@ def main() -> int:
     out: bytes = b""
     complaint: "str | None" = None
     try:
-        _alarm(begun + _seconds(DEADLINE))
-        out, complaint = run(sys.argv[1:], begun)
-    except Late:
+        try:
+            _alarm(begun + _seconds(DEADLINE))
+            out, complaint = run(sys.argv[1:], begun)
+        except OSError as error:
+            complaint = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        except Exception as error:
+            complaint = str(error) or error.__class__.__name__
+        finally:
+            _alarm(None)
+    except Late:  # also while it was said what went wrong; an answer that is whole is given
         complaint = "late: the deadline has passed"
-    except OSError as error:
-        complaint = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
     except BaseException as error:
         complaint = str(error) or error.__class__.__name__
-    _alarm(None)
     _write(1, out)
     if complaint:
         _write(2, ("ecm-hook: " + " ".join(complaint.split())[:500] + "\n").encode("utf-8", "replace"))

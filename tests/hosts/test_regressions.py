@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -110,3 +111,22 @@ def test_what_one_outbox_gave_is_told_though_the_other_cannot_be_read(copied: pa
     client.complaints = []
     assert client.send("prompt").endswith("\nthe pins")
     assert client.complaints == ["ecm-hook: not remembered: no regular file"]
+
+
+def test_a_deadline_that_passes_while_it_is_said_what_went_wrong(copied: pathlib.Path) -> None:
+    code = (
+        "import time\n"
+        "from ecm_rules.hosts import hook\n"
+        "class Slow(Exception):\n"
+        "    def __str__(self):\n"
+        "        time.sleep(5)\n"
+        "        return 'slow'\n"
+        "def run(arguments, begun):\n"
+        "    raise Slow\n"
+        "hook.run = run\n"
+        "hook.command()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "ECM_PROMPT_PATH_MS": "100"}
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "ecm-hook: late: the deadline has passed\n")

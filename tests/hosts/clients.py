@@ -254,7 +254,13 @@ class Client:
             _append(path, {"timestamp": NOW, "type": "token_usage_record", "payload": told})
         else:
             usage = {"input_tokens": 10, "cache_read_input_tokens": used - 10, "output_tokens": 0}
-            message: dict[str, Any] = {"id": "ma", "role": "assistant", "model": "claude-opus-4-5", "content": [], "usage": usage}
+            message: dict[str, Any] = {
+                "id": "ma",
+                "role": "assistant",
+                "model": "claude-opus-4-5",
+                "content": [],
+                "usage": usage,
+            }
             _append(path, {"type": "assistant", "isSidechain": True, "sessionId": self.session, "message": message})
 
     def say(self, text: str) -> None:

@@ -55,7 +55,8 @@ def _pins(turn: Turn) -> None:
             listed = f"Pins (must survive compaction/handoff): {', '.join(rendered.ids)}."
             if rendered.left_out:
                 listed += f"\nNo room for: {', '.join(rendered.left_out)} (see `ecm-rules pins render`)."
-            _leave(turn, memo.PINS, f"{HEADING}\n\n{listed}\n\n{rendered.text}")
+            # Whatever of the pins is still to be told is in this.
+            _leave(turn, memo.PINS, f"{HEADING}\n\n{listed}\n\n{rendered.text}", instead=True)
         if boundary and lost:
             known.verify = boundary
         known.boundary, known.content, known.carried = boundary, content, None
@@ -172,8 +173,8 @@ def _saved(job: work.Work, records: list[dict[str, Any]], why: str | None) -> st
     return f"Nothing was written down: {(failed or 'unknown')[:_LONGEST_REASON]}."
 
 
-def _leave(turn: Turn, outbox: str, text: str) -> None:
-    memo.leave(turn.project, turn.paths, turn.session, turn.agent, outbox, text)
+def _leave(turn: Turn, outbox: str, text: str, instead: bool = False) -> None:
+    memo.leave(turn.project, turn.paths, turn.session, turn.agent, outbox, text, instead)
 
 
 def _log(turn: Turn, event: dict[str, Any]) -> None:

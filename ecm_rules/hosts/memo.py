@@ -80,14 +80,31 @@ def begin(project: str, paths: "Paths", session: "str | None", agent: "str | Non
         raise
 
 
-def leave(project: str, paths: "Paths", session: "str | None", agent: "str | None", outbox: str, text: str) -> None:
-    """Put a text into an outbox, `PINS` or `REST`. Raises locks.Busy, OSError."""
+def leave(
+    project: str,
+    paths: "Paths",
+    session: "str | None",
+    agent: "str | None",
+    outbox: str,
+    text: str,
+    instead: bool = False,
+) -> None:
+    """Put a text into an outbox, `PINS` or `REST`. instead: of all that is in it. Raises locks.Busy, OSError."""
     path = files.state_path(project, _name(paths, outbox, session, agent, ".jsonl"))
     lock = locks.take(f"{path}.lock", PATIENCE_TO_LEAVE)
     try:
-        files.append(path, json.dumps(text).encode("ascii"))
+        line = json.dumps(text).encode("ascii")
+        if instead:
+            files.replace(path, line + b"\n")
+        else:
+            files.append(path, line)
     finally:
         locks.release(lock)
+
+
+def waits(project: str, paths: "Paths", session: "str | None", agent: "str | None", outbox: str) -> bool:
+    """Whether there is something in an outbox. Raises OSError."""
+    return os.path.lexists(files.state_path(project, _name(paths, outbox, session, agent, ".jsonl"), make=False))
 
 
 def collect(project: str, paths: "Paths", session: "str | None", agent: "str | None", outbox: str) -> "list[str]":

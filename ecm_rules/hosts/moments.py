@@ -113,12 +113,17 @@ def _moved(turn: "Turn", known: "memo.Memo") -> "str | None":
 def _due(turn: "Turn", known: "memo.Memo") -> "list[str]":
     """The errands that an event within a turn gives rise to."""
     errands = _due_pins(turn, known)
-    if not errands and known.verify is not None and turn.told.transcript is not None:
+    if not errands and known.verify is not None and turn.told.transcript is not None and not _untold_pins(turn):
         known.verify = None  # once, whatever comes of it
         errands.append("verify")
     if turn.verdict["steps"] and _entered(turn):
         errands.append("operation")
     return errands
+
+
+def _untold_pins(turn: "Turn") -> bool:
+    """Whether the pins are still to be told, so that they cannot be in the window yet."""
+    return memo.waits(turn.project, turn.paths, turn.session, turn.agent, memo.PINS)
 
 
 def _entered(turn: "Turn") -> bool:

@@ -130,3 +130,20 @@ def test_a_deadline_that_passes_while_it_is_said_what_went_wrong(copied: pathlib
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "ECM_PROMPT_PATH_MS": "100"}
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "ecm-hook: late: the deadline has passed\n")
+
+
+def test_pins_that_nobody_could_be_told_yet_are_told_once_and_not_taken_for_lost(copied: pathlib.Path) -> None:
+    """Where two compactions have no event between them that could tell, and where the first that can is a tool's."""
+    client = Client("codex", copied)
+    client.fill(0.3)
+    client.send("start")
+    for _ in range(2):
+        client.send("before")
+        client.boundary()
+        assert client.send("after") == ""
+    told = client.send("tool")
+    assert len(clients.pins_in(told)) == 8
+    client.say(told)
+    assert client.log("pins_verified") == []
+    assert client.send("prompt") == "Context: zone=unknown util=unknown policy=continue(P7)."
+    assert [event["repaired"] for event in client.log("pins_verified")] == [False]

@@ -48,6 +48,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path: pathlib.Path) -> None
     (data,) = (tmp_path / "empty").rglob("ecm_rules/_data")
     assert modeline(data / "roster/pins.yaml").is_file()
     assert modeline(data / "rules/signals.yaml").is_file()
+    assert run("python", "-c", "from ecm_rules.hosts import shims; print(*map(len, map(shims.source, shims.FILES)))")
     assert "recover_fresh" in run("ecm-rules", "table", "lateral-signals")
     assert "4 files written" in run("ecm-rules", "install", "--host", "opencode", "--host", "agents-md")
     assert json.loads(run("ecm-rules", "doctor", "--json"))["hosts"][0]["hook"]["exit"] == 0

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint format bench readme schemas clean
+.PHONY: demo test test-all e2e-hosts lint format bench readme schemas clean
 
 # the main job, on a recorded session
 demo: .venv/core
@@ -22,6 +22,11 @@ test-all: test
 	  $$python -m venv .venv/$$version && .venv/$$version/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' \
 	    && .venv/$$version/bin/python -m pytest || exit 1; \
 	done
+
+# our hooks in the real clients; HOST=… for some of them; see e2e/README.md
+e2e-hosts: .venv/dev
+	$(BIN)/python -m e2e.harness.setup $(HOST)
+	$(BIN)/python -m pytest e2e -rs $(addprefix --host ,$(HOST))
 
 # style, types, floors
 lint: .venv/dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import pytest
 
 from e2e.harness.clients import CLIENTS
 from e2e.harness.runner import Request, after_summary, strings
-from e2e.project import PIN, Project
+from e2e.project import PIN, STATE, Project
 
 METER = "Context: zone="
 OURS = re.compile(r"Context: zone=|Context zone changed|Context policy|BLOCK_ID|Prior session handoff|ecm-rules")
@@ -133,3 +134,17 @@ def test_removing_leaves_no_trace(project: Project) -> None:
     after = project.files()
     assert {name: after[name] for name in after if name not in LEFT_BY_CLIENTS} == before
     assert not OURS.search("".join(request.text for request in project.session.ask("go")))
+
+
+@pytest.mark.parametrize("host", ["opencode"])
+def test_a_subagents_window_is_booked_apart(project: Project) -> None:
+    project.install()
+    shell = CLIENTS["opencode"].shell("echo from-the-child")
+    task = {"description": "probe", "subagent_type": "general", "prompt": f"sub work [[usage 150000]] {shell}"}
+    requests = project.session.ask(f"go [[usage 1500]] [[tool task {json.dumps(task)}]]")
+    assert any("from-the-child" in request.text and "FAKE-FINAL" in request.answer for request in requests)
+    meters = [json.loads(path.read_text()) for path in (project.folder / STATE).glob("meter*.json")]
+    own = json.loads((project.folder / STATE / "meter.json").read_text())
+    assert len(meters) == 2
+    assert own["zone"] == "green"
+    assert {meter["zone"] for meter in meters} == {"green", "red"}

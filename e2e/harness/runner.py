@@ -71,6 +71,7 @@ class Session(NamedTuple):
         mine = {name: value for name, value in os.environ.items() if not _FOREIGN.match(name)}
         own = {"HOME": str(self.place.home), "TMPDIR": str(self.place.home / "tmp"), "TZ": "UTC", "ECM_E2E": self.mark}
         own["PWD"] = str(self.place.project)  # OpenCode believes it, and a change of folder alone leaves it
+        own["ECM_PROMPT_PATH_MS"] = "1500"  # whether an answer arrives is asked here, not how busy this machine is
         path = f"{setup.node()}{os.pathsep}{mine.get('PATH', '')}"
         return {**mine, **own, "PATH": path, **CLIENTS[self.host].prepare(self.place), **more}
 

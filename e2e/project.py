@@ -49,7 +49,7 @@ class Project(NamedTuple):
 
     def remove(self) -> None:
         """Take out again what was installed."""
-        self.run("install", "--remove")
+        self.run("remove")
 
     def session_id(self) -> str:
         """The client's session that was measured last."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ecm_rules.hosts import answers, memo
 from ecm_rules.hosts.measuring import Turn
-from ecm_rules.kernel import audit, meter, pins, steps, succession, window_text, work
+from ecm_rules.kernel import audit, meter, pins, steps, succession, sweep, window_text, work
 from ecm_rules.kernel.collect import collect_file
 from ecm_rules.kernel.handlers import HANDLERS
 from ecm_rules.kernel.pinned import load_pins
@@ -47,7 +47,7 @@ def _pins(turn: Turn) -> None:
         boundary = turn.compactions
         if turn.event["moment"] in ("session_compacted", "after_compaction"):
             boundary = max(boundary, _announced(known))
-        lost = known.boundary is None or boundary > known.boundary
+        lost = known.boundary is None or boundary > known.boundary or turn.event["forgets"]
         if not lost and content == known.content:
             return
         rendered = _rendered(turn, pinned.pins, pinned.budget, pinned.bytes_per_token)
@@ -137,12 +137,18 @@ def _bracket(turn: Turn) -> None:
     steps.record(job, "externalize", turn.programs["budget_tokens"])
 
 
+def _sweep(turn: Turn) -> None:
+    """Remove what killed writers and sessions of long ago left behind."""
+    sweep.sweep(turn.project, turn.paths, turn.programs["program"]["limits"])
+
+
 _ERRANDS: dict[str, Callable[[Turn], None]] = {
     "pins": _pins,
     "verify": _verify,
     "succession": _succession,
     "operation": _operation,
     "bracket": _bracket,
+    "sweep": _sweep,
 }
 
 

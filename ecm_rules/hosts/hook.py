@@ -23,7 +23,7 @@ MAX_PAYLOAD = 16 << 20
 DEADLINE = 0.3
 # In milliseconds, for a machine that is too slow for that; 0 is no deadline.
 VARIABLE = "ECM_PROMPT_PATH_MS"
-_MEASURED: "dict[str, Any]" = {"moment": "measured", "say": None}
+_MEASURED: "dict[str, Any]" = {"moment": "measured", "say": None, "forgets": False}
 _CONFIGURATION = "eidolons.yaml"
 # The part of the time after which nothing is waited for any more, so that there is some left to answer.
 _MARGIN = 0.9
@@ -103,11 +103,14 @@ def handle(
     state cannot be read or written, cache.Broken where a table does not load.
     """
     begun = time.monotonic() if begun is None else begun
-    # The first event of all, most likely a session's start, waits for the tables.
-    seconds = _seconds(DEADLINE) if os.path.lexists(os.path.join(project, cache.FILE)) else moments.PATIENCE
+    # The first event of all, most likely a session's start, waits for the tables; so does what comes along with it.
+    cold = not os.path.lexists(os.path.join(project, cache.FILE))
+    seconds = moments.PATIENCE if cold else _seconds(DEADLINE)
     if alarm is not None:
         alarm(begun + seconds)
     programs = cache.programs(project, begun + _MARGIN * seconds)
+    if cold:
+        begun = time.monotonic()
     if programs is None:
         return b"", None
     host = programs["hosts"].get(name)

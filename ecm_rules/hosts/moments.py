@@ -79,7 +79,7 @@ def _tool_result(turn: "Turn", texts: "list[str]") -> None:
 
 def _session(turn: "Turn", texts: "list[str]") -> None:
     if turn.agent is None:
-        _run(turn, ["pins", "succession"] if turn.event["moment"] == "session_start" else ["pins"])
+        _run(turn, ["pins", "succession", "sweep"] if turn.event["moment"] == "session_start" else ["pins"])
         texts += _collected(turn, memo.PINS)
         texts += _collected(turn, memo.REST)
 

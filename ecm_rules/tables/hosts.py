@@ -32,7 +32,7 @@ def load_hosts(path: str | None = None) -> dict[str, Any]:
                                       "children": [{"parent": [path, …], **pattern}, …]},
                           "carries_out": [step, …],
                           "events": [{"moment", "say": channel | None, "messages": [path, …], "shape", "carries",
-                                      **pattern}, …],
+                                      "forgets", **pattern}, …],
                           "channels": {name: {"put": [[path, template], …], "most", "unit", "escapes",
                                                "with_tools"}}}},
          "formats": {name: {"reader", "known_by": [pattern, …], "usage": {sum: [[1 | -1, path], …]},
@@ -150,7 +150,7 @@ class _Plain:
             "say": say and say.value,
             "messages": self.paths(given["messages"]) if "messages" in given else [],
             "shape": given["shape"].value if "shape" in given else None,
-            "carries": "carries" in given and given["carries"].value,
+            **{key: key in given and given[key].value for key in ("carries", "forgets")},
             **self.pattern(node),
         }
 

@@ -41,7 +41,6 @@ class Install:
     title: str
     tier: str
     moments: tuple[str, ...]
-    project: tuple[str, ...]
     found_by: tuple[str, ...]
     edits: tuple[Edit, ...]
     window_at: tuple[str, str] | None
@@ -93,7 +92,6 @@ def _install(document: Document, name: str, node: Node, findings: list[Finding])
         title=told["title"],
         tier=told["tier"],
         moments=tuple(dict.fromkeys(moments)),
-        project=tuple(told.get("project", ())),
         found_by=tuple(given.get("found_by", ())),
         edits=tuple(edit for one in install.value["edits"].value for edit in _edits(document, one, findings)),
         window_at=(window["file"], window["at"]) if window else None,

@@ -21,6 +21,12 @@ from tests.hosts.test_install import HOSTS, SETTINGS, hook_in, put, settings_of,
 LIVE = [host for host, made in load_installs().items() if made.channel != "instructions"]
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is judged is what a hook does, not what else the machine does meanwhile."""
+    monkeypatch.setenv("ECM_PROMPT_PATH_MS", "0")
+
+
 def told(found: Diagnosis, severity: str | None = None) -> list[str]:
     """Code and message of each finding but for the time that a hook took, which the machine's load decides."""
     slow = [f for f in found.findings if "prompt_path_ms" in f.message]
@@ -193,6 +199,21 @@ def test_a_slow_hook_is_a_warning() -> None:
     (finding,) = doctor._tried(host, slow, 300, "f")
     assert (finding.severity, "found 301 ms, expected at most 300" in finding.message) == (WARNING, True)
     assert doctor._tried(host, attrs.evolve(slow, milliseconds=300), 300, "f") == []
+    (finding,) = doctor._tried(host, attrs.evolve(slow, milliseconds=300, late=True), 300, "f")
+    assert finding.severity == WARNING
+
+
+def test_a_hook_that_gives_up_in_time_is_late_and_not_at_fault(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = hook_in(tmp_path / "a", monkeypatch)
+    program.write_text("#!/bin/sh\necho ecm-hook: late: the deadline has passed >&2\n")
+    project = tmp_path / "p"
+    project.mkdir()
+    sound(install(str(project), ["claude-code"]))
+    found = examine(str(project))
+    assert told(found) == []
+    assert [host.trial and (host.trial.late, host.trial.measured) for host in found.hosts] == [(True, None)]
 
 
 def test_the_trial_runs_by_the_projects_own_tables(tmp_path: pathlib.Path) -> None:

@@ -327,7 +327,7 @@ def test_any_markdown_is_restored_to_the_byte(lines: list[str], end: str, ended:
     more = made + ("" if made.endswith("\n") else end) + "more" + end
     left = blocks.strip(known, more)
     assert left is not None
-    assert left.split() == [*text.split(), "more"]
+    assert left.replace(texts.BOM, "").split() == [*text.replace(texts.BOM, "").split(), "more"]
 
 
 @pytest.mark.parametrize("job", [BLOCK_JOB, FRONT_JOB])

@@ -44,7 +44,7 @@ def test_each_becomes_an_edit_of_its_own() -> None:
         True,
         (100_000, 200_000),
     )
-    assert (made.keeps, made.channel, made.project) == (20_000, "hooks", ("CLAUDE_PROJECT_DIR",))
+    assert (made.keeps, made.channel) == (20_000, "hooks")
 
 
 def test_every_host_is_installed_by_data_that_is_packaged() -> None:

@@ -255,7 +255,7 @@ def _tried(host: Install, tried: Trial | None, most: float, file: str) -> list[F
         Finding(UNFIT, file, 0, 0, f"{host.title}'s hook: {fault}", f"run it by hand: {tried.command} < payload")
         for fault in tried.faults
     ]
-    if not found and tried.milliseconds > most:
+    if not found and (tried.late or tried.milliseconds > most):
         message = f"{host.title}'s hook: found {tried.milliseconds:g} ms, expected at most {most:g} (`prompt_path_ms`)"
         found.append(Finding(UNFIT, file, 0, 0, message, "look again when the machine is idle", WARNING))
     return found

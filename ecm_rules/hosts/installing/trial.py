@@ -10,7 +10,6 @@ import os
 import subprocess
 import tempfile
 import time
-from typing import Any
 
 import attrs
 
@@ -18,16 +17,17 @@ from ecm_rules.hosts import cache
 from ecm_rules.hosts.installing import changes, install
 from ecm_rules.kernel import audit, meter
 from ecm_rules.tables.findings import EcmError, clip, printable
-from ecm_rules.tables.installs import Install, load_installs
+from ecm_rules.tables.installs import Install
 
 SESSION = "ecm-rules-doctor"
 PATIENCE = 10.0
+_LATE = b"ecm-hook: late: "
 
 
 @attrs.frozen
 class Trial:
     """What came of it. `answer` is `nothing` or `json`, or None where it is neither; `faults` says what a client would
-    stumble over; `measured` is None where the project is not switched on, and nothing is to be measured.
+    stumble over; `measured` is None where nothing was to be: the project is switched off, or the hook gave up, `late`.
     """
 
     command: str
@@ -36,6 +36,7 @@ class Trial:
     answer: str | None
     measured: bool | None
     faults: tuple[str, ...]
+    late: bool = False
 
 
 def run(host: Install, command: str | list[str], project: str) -> Trial | None:
@@ -47,20 +48,20 @@ def run(host: Install, command: str | list[str], project: str) -> Trial | None:
         payload = changes.packaged("payloads", f"{host.host}.json").encode("utf-8")
     except EcmError:
         return None
-    with tempfile.TemporaryDirectory() as copy:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as copy:  # a hook may still have work in it
         install.copy_tables(project, copy)
         programs = cache.programs(copy)  # compiled beforehand, as they are at any prompt but the first
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else command
-        exit, stdout, stderr, taken = _timed(words, payload, copy, _environment(host, copy))
+        exit, stdout, stderr, taken = _timed(words, payload, copy, _environment())
         faults = [fault for fault in (_ended(exit, stderr), _complained(stderr), unfit(stdout)) if fault]
-        measured = None
-        if programs is not None and not faults:
+        late, measured = _LATE in stderr, None
+        if programs is not None and not faults and not late:
             known = meter.load(os.path.join(copy, audit.meter_of(programs["audit"], None)))
             measured = isinstance(known, dict) and known.get("session_id") == SESSION
             faults += [] if measured else ["found no meter after the hook, expected one of its session"]
     answer = None if unfit(stdout) else "json" if stdout.strip() else "nothing"
     shown = command if isinstance(command, str) else json.dumps(command)
-    return Trial(shown, round(taken * 1000, 1), exit, answer, measured, tuple(faults))
+    return Trial(shown, round(taken * 1000, 1), exit, answer, measured, tuple(faults), late)
 
 
 def unfit(stdout: bytes) -> str | None:
@@ -93,11 +94,9 @@ def _timed(
     return done.returncode, done.stdout, done.stderr, time.monotonic() - begin
 
 
-def _environment(host: Install, folder: str) -> dict[str, str]:
-    """The environment with the client's variables for the project's folder, and no other client's."""
-    others: set[Any] = {name for known in load_installs().values() for name in known.project}
-    kept = {name: value for name, value in os.environ.items() if name not in others}
-    return kept | dict.fromkeys(host.project, folder)
+def _environment() -> dict[str, str]:
+    """The environment without what would lead the hook to a project of somebody's."""
+    return {name: value for name, value in os.environ.items() if not name.endswith("_PROJECT_DIR")}
 
 
 def _ended(exit: int | None, stderr: bytes) -> str | None:
@@ -109,5 +108,6 @@ def _ended(exit: int | None, stderr: bytes) -> str | None:
 
 def _complained(stderr: bytes) -> str | None:
     """What the hook itself said; a client shows it to nobody."""
-    said = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.startswith("ecm-hook: ")]
+    lines = stderr.replace(_LATE, b"").decode("utf-8", "replace").splitlines()
+    said = [line for line in lines if line.startswith("ecm-hook: ")]
     return f"found a complaint: {clip(printable(said[0].removeprefix('ecm-hook: ')), 200)}" if said else None

@@ -132,20 +132,29 @@ def test_externalize_before_compact(share: float, host: str, copied: pathlib.Pat
 
 
 def test_externalize_before_compact_or_no_compact_at_all(copied: pathlib.Path) -> None:
-    """Where nothing can be written down, nobody is told to compact."""
+    """Where it cannot be written down, nobody is told to compact, and nothing is said to be saved."""
     client = Client("claude-code", copied)
     client.send("start")
+    anchors = " ".join(f"{'long/' * 36}name_{n}.py:{n + 1}" for n in range(40))
+    client.write(type="user", sessionId=client.session, message={"role": "user", "content": anchors})
     client.fill(0.8)
-    unwritable = state(copied) / "externalized-20260707T000000Z.json"
-    unwritable.touch()
-    script = f"ulimit -f 0; exec {commands.BIN / 'ecm-hook'} claude-code"
+    # A limit that takes every file of the state but the manifest of what would be lost.
+    script = f"ulimit -f 6; exec {commands.BIN / 'ecm-hook'} claude-code"
     done = subprocess.run(
         ["bash", "-c", script], cwd=copied, input=json.dumps(client.payload("prompt")).encode(), capture_output=True
     )
-    assert done.returncode == 0
-    assert b"Traceback" not in done.stderr
-    assert b"compact it now" not in done.stdout
-    assert b"written down in" not in done.stdout
+    assert (done.returncode, done.stderr) == (0, b"")
+    told = clients.text_of("claude-code", done.stdout)
+    assert told.startswith("Context: zone=red util=0.80 policy=compact(P3).\n")
+    assert "Nothing was written down: " in told
+    assert "compact it now" not in told
+    assert client.made("externalized-*") == []
+    (event,) = client.log("operation")
+    outcomes = {step["step"]: step["outcome"] for step in event["steps"]}
+    assert (event["outcome"], outcomes["commit_identifier_manifest"], outcomes["host_compact"]) == ("failed",) * 3
+    # Once there is room it is tried again.
+    assert "compact it now" in client.send("prompt")
+    assert len(client.made("externalized-*")) == 1
 
 
 def test_depth_cap_2(copied: pathlib.Path) -> None:

@@ -142,7 +142,9 @@ def test_a_session_whose_start_was_missed_gets_its_pins_with_the_first_event_tha
     told = prompted.send("prompt")
     assert told.startswith("Context: zone=")
     assert clients.pins_in(told) == PINS
-    assert clients.pins_in(tool.send("tool")) == PINS
+    told = tool.send("tool")
+    assert told.startswith(HEADING)  # and of no zone that had been another
+    assert clients.pins_in(told) == PINS
     assert (clients.pins_in(prompted.send("tool")), clients.pins_in(tool.send("prompt"))) == ([], [])
 
 

@@ -47,7 +47,7 @@ def _pins(turn: Turn) -> None:
         boundary = turn.compactions
         if turn.event["moment"] in ("session_compacted", "after_compaction"):
             boundary = max(boundary, _announced(known))
-        lost = known.boundary is None or boundary > known.boundary or turn.event["forgets"]
+        lost = known.boundary is None or boundary > known.boundary
         if not lost and content == known.content:
             return
         rendered = _rendered(turn, pinned.pins, pinned.budget, pinned.bytes_per_token)

@@ -23,7 +23,7 @@ MAX_PAYLOAD = 16 << 20
 DEADLINE = 0.3
 # In milliseconds, for a machine that is too slow for that; 0 is no deadline.
 VARIABLE = "ECM_PROMPT_PATH_MS"
-_MEASURED: "dict[str, Any]" = {"moment": "measured", "say": None, "forgets": False}
+_MEASURED: "dict[str, Any]" = {"moment": "measured", "say": None}
 _CONFIGURATION = "eidolons.yaml"
 # The part of the time after which nothing is waited for any more, so that there is some left to answer.
 _MARGIN = 0.9

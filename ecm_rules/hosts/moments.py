@@ -78,7 +78,11 @@ def _tool_result(turn: "Turn", texts: "list[str]") -> None:
 
 
 def _session(turn: "Turn", texts: "list[str]") -> None:
-    if turn.agent is None:
+    if turn.event["forgets"]:
+        # The prompt that comes along with it must know at once.
+        with memo.begin(turn.project, turn.paths, turn.session, turn.agent) as known:
+            known.boundary = None
+    elif turn.agent is None:
         _run(turn, ["pins", "succession", "sweep"] if turn.event["moment"] == "session_start" else ["pins"])
         texts += _collected(turn, memo.PINS)
         texts += _collected(turn, memo.REST)

@@ -338,6 +338,14 @@ def test_a_session_of_its_own_that_another_began_is_that_ones_subagent(project: 
     assert (meter(project)["used_tokens_est"], log(project)[-1]["agent_id"]) == (150_000, None)
 
 
+def test_what_our_plugin_says_of_a_subagent_is_enough(project: pathlib.Path) -> None:
+    given: dict[str, dict[str, object]] = json.loads(json.dumps(of_session("event.message.updated.assistant", CHILD)))
+    given["input"]["parentID"] = PARENT
+    hook(project, json.dumps(given).encode(), "opencode")
+    assert meter(project, f"meter-{CHILD}.json")["session_id"] == PARENT
+    assert not (project / STATE / "meter.json").exists()
+
+
 def test_a_subagents_subagent_is_one_of_the_first_session(project: pathlib.Path) -> None:
     hook(project, opencode("event.session.created.subagent"), "opencode")
     text = json.dumps(opencode("event.session.created.subagent")).replace(CHILD, "ses_third").replace(PARENT, CHILD)

@@ -141,7 +141,7 @@ def test_the_verbs_sweep_and_a_prompt_does_not(project: pathlib.Path) -> None:
     name = "compacted-old.json"
     given = (FIXTURES / "hosts/claude-code/statusline.after-turn.json").read_bytes()
     folder = lay(project, name)
-    assert hook.handle("claude-code", given, str(project)) is None
+    assert hook.handle("claude-code", given, str(project))[1] is None
     assert (folder / name).exists()
     assert status.refresh(str(project), Flags("10")).complaints == ()
     assert not (folder / name).exists()

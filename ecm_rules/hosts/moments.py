@@ -61,8 +61,7 @@ def _prompt(turn: "Turn", texts: "list[str]") -> None:
     if "operation" not in errands:
         texts += _notices(turn)
     _run(turn, errands)
-    texts += _brief(turn, texts)  # told, whatever becomes of the next
-    texts += _collected(turn, memo.PINS)
+    _add(turn, texts)
 
 
 def _tool_result(turn: "Turn", texts: "list[str]") -> None:
@@ -73,8 +72,7 @@ def _tool_result(turn: "Turn", texts: "list[str]") -> None:
     if before != known.zone and (before is not None or turn.verdict["steps"]):
         texts.append(f"Context zone changed: {before or zones.UNKNOWN} -> {known.zone}.")
     _run(turn, errands)
-    texts += _brief(turn, texts)  # told, whatever becomes of the next
-    texts += _collected(turn, memo.PINS)
+    _add(turn, texts)
 
 
 def _session(turn: "Turn", texts: "list[str]") -> None:
@@ -176,19 +174,20 @@ def _collected(turn: "Turn", outbox: str) -> "list[str]":
     return memo.collect(turn.project, turn.paths, turn.session, turn.agent, outbox)
 
 
-def _brief(turn: "Turn", texts: "list[str]") -> "list[str]":
-    """As much of the rest as there is room for beside what a prompt is told already, one text at least; what is left
-    waits for the next event. Cache discipline C-4.
+def _add(turn: "Turn", texts: "list[str]") -> None:
+    """Add the pins, and as much of the rest as there is room for beside what is told already, one text at least; what
+    is left waits for the next event. Cache discipline C-4.
     """
     limits = turn.programs["program"]["limits"]
     room = limits["injected_artifact_max_tokens"] * limits["bytes_per_token"] - _size(texts)
+    texts += _collected(turn, memo.PINS)  # told, whatever becomes of the rest
     told = _collected(turn, memo.REST)
     fit = len(told)
     while fit > 1 and _size(told[:fit]) > room:
         fit -= 1
     for text in told[fit:]:
         memo.leave(turn.project, turn.paths, turn.session, turn.agent, memo.REST, text)
-    return told[:fit]
+    texts += told[:fit]
 
 
 def _size(texts: "list[str]") -> int:

@@ -242,14 +242,15 @@ def test_what_was_finished_too_late_is_told_by_the_next_event(copied: pathlib.Pa
     client.fill(0.95)
     client.env["ECM_PROMPT_PATH_MS"] = "1500"
     client.complaints = []
-    told = client.send("prompt")
-    assert told == "Context: zone=critical util=0.95 policy=handoff_fresh(P2)."
-    for _ in range(600):
-        if client.log("operation"):
-            break
+    late = client.send("prompt")
+    assert late.startswith("Context: zone=critical util=0.95 policy=handoff_fresh(P2).")
+    if FRESH not in late:  # or this machine was quick enough
+        for _ in range(600):
+            if client.log("operation"):
+                break
+            time.sleep(0.1)
         time.sleep(0.1)
-    time.sleep(0.1)
-    late = client.send("tool")
+        late = client.send("tool")
     assert BRIEF.search(late)
     assert FRESH in late
     assert client.send("tool") == ""

@@ -22,7 +22,7 @@ KEYS = [
 STATE = ".eidolons/.context"
 TRANSCRIPTS = FIXTURES / "transcripts"
 COMPACTED = str(TRANSCRIPTS / "02_claude_compact_boundary.jsonl")
-RECORDED = sorted(str(path.relative_to(FIXTURES / "hosts")) for path in (FIXTURES / "hosts").rglob("*.json"))
+RECORDED = sorted(str(path.relative_to(FIXTURES / "hosts")) for path in (FIXTURES / "hosts").glob("*/**/*.json"))
 
 
 def told(*arguments: str, cwd: pathlib.Path, stdin: bytes | str = b"", complaint: str = "") -> dict[str, Any]:

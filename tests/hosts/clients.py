@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
 from typing import Any
 
+from ecm_rules.hosts import memo
+from ecm_rules.kernel import locks
 from ecm_rules.tables.hosts import load_hosts
 from tests.commands import BIN
 from tests.conftest import FIXTURES
@@ -332,6 +337,22 @@ class Client:
         return [
             line["operation"] for line in lines(self.project, "budget-ledger.jsonl") if line["event"] == "operation"
         ]
+
+    @contextlib.contextmanager
+    def detained(self) -> Iterator[None]:
+        """As long as this lasts, what an operation has to say cannot be left for anybody: it is late."""
+        lock = locks.take(str(self.project / STATE / f"{memo.REST}-{self.session}.jsonl.lock"), 60)
+        try:
+            yield
+        finally:
+            locks.release(lock)
+
+    def await_late(self) -> None:
+        """Wait until something that was late is there."""
+        until = time.monotonic() + 60
+        while not self.made(f"{memo.REST}-{self.session}.jsonl"):
+            assert time.monotonic() < until
+            time.sleep(0.02)
 
     def made(self, pattern: str) -> list[str]:
         return sorted(path.name for path in (self.project / STATE).glob(pattern))

@@ -58,9 +58,8 @@ def variants(payload: Any, source: random.Random) -> Iterator[Any]:
     known = list(places(payload))
     shallow = [place for place in known if len(place) <= 2]
     deep = [place for place in known if len(place) > 2]
-    for place in shallow[:30] + source.sample(deep, min(3, len(deep))):
-        yield changed(payload, place)
-        yield changed(payload, place, source.choice(WRONG))
+    for place in source.sample(shallow, min(10, len(shallow))) + source.sample(deep, min(2, len(deep))):
+        yield changed(payload, place, *source.choice([(), (source.choice(WRONG),)]))
     if shallow:
         yield changed(payload, source.choice(shallow), MEGABYTE)
 
@@ -86,8 +85,8 @@ def test_every_field_missing_or_of_another_kind(host: str, copied: pathlib.Path)
             assert accepted.faults(host, payload, stdout) == [], (path, data[:500])
             assert complaint is None or isinstance(complaint, str)
             tried, answered = tried + 1, answered + bool(stdout)
-    assert tried > 200
-    assert answered > 10
+    assert tried > 100
+    assert answered > 5
 
 
 @pytest.mark.parametrize("host", clients.HOSTS)
@@ -211,7 +210,7 @@ def test_a_transcript_that_is_not_there_or_is_none(copied: pathlib.Path, tmp_pat
     client.complaints = []
     client.send("start")
     for path in ("/nowhere/t.jsonl", "/dev/zero", "folder", "pipe", "garbage", "empty", "a\0b", "x" * 5000):
-        for moment in ("prompt", "tool", "before", "compacted", "stop"):
+        for moment in ("prompt", "compacted"):
             client.send(moment, transcript_path=str(tmp_path / path))
     assert not any("Traceback" in each for each in client.complaints)
     assert {verdict["operation"] for verdict in client.log()} <= {"continue"}

@@ -13,8 +13,6 @@ from tests.hosts import clients
 from tests.hosts.clients import Client
 from tests.hosts.test_moments_session import PINS
 
-ANNOUNCED = ["claude-code", "codex", "opencode", "pi"]
-"""Their hooks say that a compaction has happened."""
 WRITTEN = ["claude-code", "codex", "copilot", "gemini-cli"]
 """They write its boundary to a file that the hook reads."""
 
@@ -52,14 +50,11 @@ def test_before_a_compaction_its_losses_are_written_down_and_nothing_is_said(hos
 ORDERS: list[list[str]] = [
     ["before", "boundary", "compacted", "after"],
     ["before", "boundary", "after", "compacted"],
-    ["before", "compacted", "boundary", "after"],
     ["before", "compacted", "after", "boundary"],
     ["before", "after", "compacted", "boundary"],
     ["boundary", "compacted", "after"],
-    ["compacted", "after", "boundary"],
     ["after", "compacted", "boundary"],
     ["compacted", "boundary"],
-    ["boundary", "compacted"],
     ["before", "boundary"],
     ["boundary"],
 ]
@@ -67,7 +62,7 @@ ORDERS: list[list[str]] = [
 
 @pytest.mark.parametrize(
     ("host", "order"),
-    [("claude-code", order) for order in ORDERS] + [("codex", order) for order in ORDERS[1:10:4]],
+    [("claude-code", order) for order in ORDERS] + [("codex", order) for order in (ORDERS[1], ORDERS[5])],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
 def test_after_a_compaction_the_pins_are_told_again_once_whatever_comes_first(
@@ -187,7 +182,7 @@ def test_a_session_that_is_resumed_after_a_compaction_keeps_its_count(copied: pa
     assert clients.pins_in(client.send("compacted")) == PINS
 
 
-@pytest.mark.parametrize("host", ANNOUNCED)
+@pytest.mark.parametrize("host", ["claude-code", "opencode"])
 def test_another_session_in_between_changes_nothing(host: str, copied: pathlib.Path) -> None:
     client, other = begun(host, copied), Client(host, copied, "other")
     other.send("start")

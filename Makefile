@@ -9,9 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: .venv/core
 	$(BIN)/ecm-rules run fixtures/transcripts/02_claude_compact_boundary.jsonl
 
-# every test
+# every test, on every core
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # and the same on every other supported Python that is here
 test-all: test
@@ -20,7 +20,7 @@ test-all: test
 	  $(BIN)/python -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] == '$$version')" || continue; \
 	  echo "python$$version"; \
 	  $$python -m venv .venv/$$version && .venv/$$version/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' \
-	    && .venv/$$version/bin/python -m pytest || exit 1; \
+	    && .venv/$$version/bin/python -m pytest -n auto || exit 1; \
 	done
 
 # our hooks in the real clients; HOST=… for some of them; see e2e/README.md
